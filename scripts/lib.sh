@@ -10,6 +10,8 @@ set -euo pipefail
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ib_mr
 me=$(basename "$0")
+# a make that called us must not steer the makes we call: its variables and job server are its own
+unset MAKEFLAGS MFLAGS MAKELEVEL
 
 say() { printf '%s: %s\n' "$me" "$*" >&2; }
 
