@@ -38,6 +38,7 @@ struct demo_region;
  * @get: allocate and map the memory, set backing, start and length
  * @reg: register it
  * @rereg: re-register it to other memory; optional
+ * @scrub: the owner uses the memory for something else; optional
  * @put: undo @get
  * @at: the backing's bytes at an offset that is in range, and how many follow without a gap
  * @sync: give the mapped memory to the CPU before it looks (true), or back to the device; optional
@@ -48,6 +49,7 @@ struct demo_kind {
 	int (*get)(struct demo_region *region);
 	struct ib_mr *(*reg)(struct demo_region *region);
 	int (*rereg)(struct demo_region *region);
+	void (*scrub)(struct demo_region *region);
 	void (*put)(struct demo_region *region);
 	const u8 *(*at)(struct demo_region *region, u64 offset, size_t *contiguous);
 	void (*sync)(struct demo_region *region, bool to_cpu);

@@ -27,6 +27,7 @@ enum demo_cmd {
 	DEMO_CMD_PEEK,		/* these bytes themselves, at most DEMO_PEEK_MAX */
 	DEMO_CMD_REG,		/* register a region that is not registered; replies as INFO */
 	DEMO_CMD_DEREG,		/* ib_dereg_mr(); replies as INFO */
+	DEMO_CMD_SCRUB,		/* ib_dereg_mr() and at once DEMO_GUARD over all of it; as INFO */
 	DEMO_CMD_REREG,		/* ib_rereg_phys_mr() to other memory; replies as INFO */
 };
 
@@ -39,6 +40,7 @@ enum demo_region_id {
 	DEMO_REGIONS_MAX = 8,	/* room in the reply */
 };
 
+#define DEMO_GUARD	0x5a	/* the bytes beside a region */
 #define DEMO_PEEK_MAX	64
 #define DEMO_SHA256_LEN	32
 

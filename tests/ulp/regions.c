@@ -17,9 +17,6 @@
 #include <linux/vmalloc.h>
 #include "demo.h"
 
-/* Bytes beside a region have this value, so that a stray write shows. */
-#define GUARD	0x5a
-
 static struct crypto_shash *sha256;
 
 int demo_hash_init(void)
@@ -83,6 +80,11 @@ static const u8 *file_at(struct demo_region *region, u64 offset, size_t *contigu
 /* Begins and ends inside a page, with a whole page of guard bytes and a rest at either side. */
 #define SINK_START	(PAGE_SIZE + 1000)
 
+static void sink_scrub(struct demo_region *region)
+{
+	memset(region->vaddr, DEMO_GUARD, region->backing);
+}
+
 static int sink_get(struct demo_region *region)
 {
 	region->start = SINK_START;
@@ -91,7 +93,7 @@ static int sink_get(struct demo_region *region)
 	region->vaddr = vmalloc(region->backing);
 	if (!region->vaddr)
 		return -ENOMEM;
-	memset(region->vaddr, GUARD, region->backing);
+	sink_scrub(region);
 	return 0;
 }
 
@@ -143,7 +145,7 @@ static int counter_get(struct demo_region *region)
 		region->page[i] = kmalloc(PAGE_SIZE, GFP_KERNEL);
 		if (!region->page[i])
 			goto err;
-		memset(region->page[i], GUARD, PAGE_SIZE);
+		memset(region->page[i], DEMO_GUARD, PAGE_SIZE);
 		memset(region->page[i] + COUNTER_START, 0, COUNTER_LENGTH);
 		dma = ib_dma_map_single(ib, region->page[i] + COUNTER_START, COUNTER_LENGTH,
 					DMA_BIDIRECTIONAL);
@@ -218,6 +220,7 @@ static const struct demo_kind kinds[DEMO_REGIONS] = {
 		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
 		.get = sink_get,
 		.reg = sink_reg,
+		.scrub = sink_scrub,
 		.put = sink_put,
 		.at = sink_at,
 	},
@@ -261,6 +264,19 @@ static int region_dereg(struct demo_region *region)
 		       dev_name(&region->dev->ib->dev), region->kind->name, err);
 	else
 		region->mr = NULL;
+	return err;
+}
+
+/* As a ULP does that frees its memory: nothing of the peer's may land there from now on. */
+static int region_scrub(struct demo_region *region)
+{
+	int err;
+
+	if (!region->kind->scrub)
+		return -EOPNOTSUPP;
+	err = region_dereg(region);
+	if (!err)
+		region->kind->scrub(region);
 	return err;
 }
 
@@ -423,6 +439,9 @@ static int execute(struct demo_dev *dev, const struct demo_request *request, u32
 		break;
 	case DEMO_CMD_DEREG:
 		err = region_dereg(region);
+		break;
+	case DEMO_CMD_SCRUB:
+		err = region_scrub(region);
 		break;
 	case DEMO_CMD_REREG:
 		err = region_rereg(region);
