@@ -128,9 +128,8 @@ def modules(kernel):
     return load, along
 
 
-def module_depends(path):
-    done = subprocess.run(['modinfo', '-F', 'depends', path], capture_output=True, text=True, check=False)
-    return [name for name in done.stdout.strip().split(',') if name]
+def module_info(path, field):
+    return subprocess.run(['modinfo', '-F', field, path], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def inside(kernel, path):
