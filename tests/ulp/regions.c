@@ -114,7 +114,7 @@ static const u8 *sink_at(struct demo_region *region, u64 offset, size_t *contigu
 	return region->vaddr + offset;
 }
 
-/* --- a few counters, through the classic buffer list ---------------------------------------- */
+/* --- a few counters, through the classic buffer list --------------------------------------- */
 
 #define COUNTER_START	128
 #define COUNTER_LENGTH	64
@@ -204,7 +204,7 @@ static void counter_sync(struct demo_region *region, bool to_cpu)
 	}
 }
 
-/* --- all regions of a device ---------------------------------------------------------------- */
+/* --- all regions of a device --------------------------------------------------------------- */
 
 static const struct demo_kind kinds[DEMO_REGIONS] = {
 	[DEMO_FILE] = {
@@ -331,7 +331,7 @@ err:
 	return err;
 }
 
-/* --- requests --------------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------ */
 
 static void region_copy(struct demo_region *region, u64 offset, u64 length, u8 *to)
 {

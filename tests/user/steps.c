@@ -57,7 +57,7 @@ void sha256(const void *data, size_t length, uint8_t *hash)
 	SHA256_Final(hash, &context);
 }
 
-/* --- what must work ----------------------------------------------------------------------------- */
+/* --- what must work ------------------------------------------------------------------------ */
 
 static bool connect_ulp(struct peer *peer, const struct step *step, struct result *result)
 {
@@ -162,7 +162,8 @@ static bool read_odd(struct peer *peer, const struct step *step, struct result *
 				   (unsigned long long)offset);
 		rounds++;
 	}
-	return say(result, true, "%u READs of 1 to 65537 bytes, first and last byte included", rounds);
+	return say(result, true, "%u READs of 1 to 65537 bytes, first and last byte included",
+		   rounds);
 }
 
 /* The bytes before and after a region, as one hash. */
@@ -220,7 +221,7 @@ static bool same_sink(struct peer *peer, const struct step *step, struct result 
 	return say(result, !memcmp(here, there, sizeof(here)), "%s at the ULP", text);
 }
 
-/* --- atomics ------------------------------------------------------------------------------------- */
+/* --- atomics ------------------------------------------------------------------------------- */
 
 static bool atomics(struct peer *peer, const struct step *step, struct result *result)
 {
@@ -258,7 +259,8 @@ static bool atomics(struct peer *peer, const struct step *step, struct result *r
 	if (err)
 		return lost(result, "the ULP's value", err);
 	if (there)
-		return say(result, false, "the ULP has %#llx instead of 0", (unsigned long long)there);
+		return say(result, false, "the ULP has %#llx instead of 0",
+			   (unsigned long long)there);
 	return say(result, true, "%zu rows of fetch-add and compare-swap, each old value right",
 		   sizeof(rows) / sizeof(*rows));
 }
@@ -305,7 +307,7 @@ static bool atomics_shared(struct peer *peer, const struct step *step, struct re
 		   2 * batches * batch, (unsigned long long)there, 2 * batches * batch / start);
 }
 
-/* --- requests that make no sense ------------------------------------------------------------------ */
+/* --- requests that make no sense ----------------------------------------------------------- */
 
 static bool malformed(struct peer *peer, const struct step *step, struct result *result)
 {
@@ -373,7 +375,7 @@ out:
 	return false;
 }
 
-/* --- and afterwards ------------------------------------------------------------------------------- */
+/* --- and afterwards ------------------------------------------------------------------------ */
 
 /* All of it again, with whatever keys are valid now: refusals have cost nobody else anything. */
 static bool whole_again(struct peer *peer, const struct step *step, struct result *result)
@@ -388,7 +390,7 @@ static bool whole_again(struct peer *peer, const struct step *step, struct resul
 	return say(result, false, "%.180s", part.detail);
 }
 
-/* --- the table ------------------------------------------------------------------------------------ */
+/* --- the table ----------------------------------------------------------------------------- */
 
 #define READ	IBV_WR_RDMA_READ
 #define WRITE	IBV_WR_RDMA_WRITE
