@@ -2,8 +2,9 @@
 /*
  * Every difference between the kernels we serve (6.1, 6.12, 7.x).
  *
- * Nothing else in the module looks at LINUX_VERSION_CODE. Where a difference can be asked of the compiler (#ifdef of a macro), it is,
- * because stable kernels and distributions take things back; only what is no macro is told by version. Each entry says what differs.
+ * Nothing else in the module looks at LINUX_VERSION_CODE. Where a difference can be asked of the
+ * compiler (#ifdef of a macro), it is, because stable kernels and distributions take things back;
+ * only what is no macro is told by version. Each entry says what differs.
  */
 #ifndef IBMR_COMPAT_H
 #define IBMR_COMPAT_H
