@@ -53,4 +53,18 @@
 #define ibmr_lockdep_on()		do { } while (0)
 #endif
 
+/*
+ * Until 6.2 soft RoCE keeps its page list in chunks of 256, steps to the next chunk as soon as it has
+ * copied the last entry of one, and so reads a chunk pointer behind the last one when a full list
+ * was copied to its end. One entry more than needed keeps that read inside the list.
+ */
+static inline u32 ibmr_list_entries(const struct ib_device *device, u32 blocks)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	if (device->ops.driver_id == RDMA_DRIVER_RXE)
+		return blocks + 1;
+#endif
+	return blocks;
+}
+
 #endif /* IBMR_COMPAT_H */
