@@ -31,6 +31,7 @@
 #include "handle.h"
 #include "region.h"
 #include "regqp.h"
+#include "window.h"
 
 #include <trace/events/ib_mr.h>
 
@@ -96,14 +97,14 @@ static enum ib_mr_reason reg_fast(struct ibmr_reg *reg)
 	if (why)
 		return why;
 	blocks = ibmr_pagevec_blocks(&reg->mem->pv, shift);
-	if (blocks > U32_MAX)
+	if (blocks >= U32_MAX)
 		return IB_MR_WHY_DEVICE_PAGES;
 	/* A soft device says a limit that it does not have; a real one means it. */
 	if (!ib_uses_virt_dma(ibdev) && blocks > ibdev->attrs.max_fast_reg_page_list_len)
 		return IB_MR_WHY_DEVICE_PAGES;
 
 	drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
-		ib_alloc_mr(reg->ipd->pd, IB_MR_TYPE_MEM_REG, blocks);
+		ib_alloc_mr(reg->ipd->pd, IB_MR_TYPE_MEM_REG, ibmr_list_entries(ibdev, blocks));
 	if (IS_ERR(drv))
 		return blocks > ibdev->attrs.max_fast_reg_page_list_len ? IB_MR_WHY_DEVICE_PAGES :
 									 IB_MR_WHY_NO_MEMORY;
@@ -292,6 +293,7 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	list_add_tail(&region->entry, &ipd->regions);
 	mutex_unlock(&ipd->lock);
 	atomic_inc(&dev->regions);
+	ibmr_window_provision(region);
 	trace_ib_mr_registered(dev->name, &region->mr, access, ibmr_reg_runs(region->reg));
 	return &region->mr;
 
@@ -364,6 +366,7 @@ static void region_unlink(struct ibmr_region *region)
 int ib_mr_dereg(struct ib_mr *mr)
 {
 	struct ibmr_region *region;
+	struct ibmr_provision *provision;
 	enum ib_mr_reason why;
 	struct ibmr_pd *ipd;
 
@@ -391,9 +394,12 @@ int ib_mr_dereg(struct ib_mr *mr)
 	region->died = ktime_get();
 	ipd = region->ipd;
 	region->ipd = NULL;
+	provision = region->provision;
+	region->provision = NULL;
 	ibmr_handle_bury(region);
 	ibmr_pd_put(ipd);
 	ibmr_region_unlock(region);
+	ibmr_window_unprovision(provision);
 	return 0;
 }
 EXPORT_SYMBOL(ib_mr_dereg);
