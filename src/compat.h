@@ -11,6 +11,7 @@
 #include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/version.h>
+#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
 /* Exports for our own test module only; the namespace became a string literal in 6.13. */
@@ -27,6 +28,13 @@
 #define ibmr_assign_str(dst, src)	__assign_str(dst)
 #else
 #define ibmr_assign_str(dst, src)	__assign_str(dst, src)
+#endif
+
+/* Pinning by virtual address got a name of its own when other kinds of memory came, in 7.3. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#define ibmr_umem_get(dev, addr, size, access)	ib_umem_get_va(dev, addr, size, access)
+#else
+#define ibmr_umem_get(dev, addr, size, access)	ib_umem_get(dev, addr, size, access)
 #endif
 
 #endif /* IBMR_COMPAT_H */

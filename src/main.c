@@ -9,6 +9,7 @@
 
 #include "compat.h"
 #include "core.h"
+#include "debugfs.h"
 #include "fault.h"
 #include "handle.h"
 
@@ -46,15 +47,19 @@ static int __init ib_mr_init(void)
 	err = ibmr_handles_init();
 	if (err)
 		return err;
+	ibmr_debugfs_init();
 	err = ibmr_devices_init();
-	if (err)
+	if (err) {
+		ibmr_debugfs_exit();
 		ibmr_handles_exit();
+	}
 	return err;
 }
 
 static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
+	ibmr_debugfs_exit();
 	ibmr_handles_exit();
 }
 
