@@ -30,6 +30,7 @@
 
 /**
  * struct ib_mr_arena - see above
+ * @dev: device whose refusals it counts; holds a reference
  * @mr: the region
  * @pool: which parts are out
  * @mem: the memory
@@ -43,6 +44,7 @@
  * @failed: allocations that found no room
  */
 struct ib_mr_arena {
+	struct ibmr_dev *dev;
 	struct ib_mr *mr;
 	struct gen_pool *pool;
 	void *mem;
@@ -63,6 +65,7 @@ static void arena_free(struct ib_mr_arena *arena)
 	kvfree(arena->starts);
 	kvfree(arena->ends);
 	kvfree(arena->mem);
+	ibmr_dev_put(arena->dev);
 	kfree(arena);
 }
 
@@ -107,24 +110,37 @@ static int arena_init(struct ib_mr_arena *arena)
 struct ib_mr_arena *ib_mr_arena_create(struct ib_pd *pd, size_t size, int access,
 				       unsigned int min_order)
 {
-	struct ib_mr_arena *arena;
+	enum ib_mr_reason why = IB_MR_WHY_OK;
+	struct ib_mr_arena *arena = NULL;
+	struct ibmr_dev *dev;
 	int err;
 
 	might_sleep();
-	if (!size || size > SSIZE_MAX)
-		return ERR_PTR(ibmr_refuse(NULL, size ? IB_MR_WHY_TOO_LONG : IB_MR_WHY_EMPTY,
-					   "%s(%zu bytes)", __func__, size));
-	if (min_order > PAGE_SHIFT)
-		return ERR_PTR(ibmr_refuse(NULL, IB_MR_WHY_ARENA_ARGS, "%s(order %u)", __func__,
-					   min_order));
-	arena = ibmr_should_fail() ? NULL : kzalloc(sizeof(*arena), GFP_KERNEL);
-	if (!arena)
-		return ERR_PTR(ibmr_refuse(NULL, IB_MR_WHY_NO_MEMORY, "%s", __func__));
+	if (IS_ERR_OR_NULL(pd) || !pd->device)
+		return ERR_PTR(ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__));
+	dev = ibmr_dev_get(pd->device);
+	if (!dev)
+		return ERR_PTR(ibmr_refuse(NULL, IB_MR_WHY_NO_DEVICE, "%s", __func__));
+	if (!size)
+		why = IB_MR_WHY_EMPTY;
+	else if (size > SSIZE_MAX)
+		why = IB_MR_WHY_TOO_LONG;
+	else if (min_order > PAGE_SHIFT)
+		why = IB_MR_WHY_ARENA_ARGS;
+	else
+		arena = ibmr_should_fail() ? NULL : kzalloc(sizeof(*arena), GFP_KERNEL);
+	if (!arena) {
+		err = ibmr_refuse(dev, why ?: IB_MR_WHY_NO_MEMORY, "%s(%zu bytes, order %u)",
+				  __func__, size, min_order);
+		ibmr_dev_put(dev);
+		return ERR_PTR(err);
+	}
+	arena->dev = dev;
 	arena->size = PAGE_ALIGN(size);
 	arena->order = min_order ?: ARENA_MIN_ORDER;
 	err = arena_init(arena);
 	if (err) {
-		ibmr_refuse(NULL, IB_MR_WHY_NO_MEMORY, "%s(%zu bytes)", __func__, size);
+		ibmr_refuse(dev, IB_MR_WHY_NO_MEMORY, "%s(%zu bytes)", __func__, size);
 		goto err;
 	}
 	arena->mr = ib_mr_reg_kernel(pd, arena->mem, arena->size, access, NULL);
@@ -178,7 +194,7 @@ int ib_mr_arena_destroy(struct ib_mr_arena *arena)
 		return 0;
 	out = atomic_long_read(&arena->slices);
 	if (out)
-		return ibmr_refuse(NULL, IB_MR_WHY_ARENA_BUSY, "%s with %ld slices", __func__,
+		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_BUSY, "%s with %ld slices", __func__,
 				   out);
 	return ibmr_arena_release(arena);
 }
@@ -214,13 +230,13 @@ int ib_mr_arena_alloc_aligned(struct ib_mr_arena *arena, size_t size, size_t ali
 	unsigned long va;
 
 	if (!size || !is_power_of_2(align) || align > INT_MAX)
-		return ibmr_refuse(NULL, IB_MR_WHY_ARENA_ARGS, "%s(%zu bytes, align %zu)",
+		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_ARGS, "%s(%zu bytes, align %zu)",
 				   __func__, size, align);
 	va = size > arena->size ? 0 :
 		gen_pool_alloc_algo(arena->pool, size, gen_pool_first_fit_align, &data);
 	if (!va) {
 		atomic_long_inc(&arena->failed);
-		return ibmr_refuse(NULL, IB_MR_WHY_ARENA_FULL, "%s(%zu bytes)", __func__, size);
+		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_FULL, "%s(%zu bytes)", __func__, size);
 	}
 	bytes = round_up(size, 1UL << arena->order);
 	first = (va - (uintptr_t)arena->mem) >> arena->order;
@@ -279,7 +295,7 @@ int ib_mr_arena_free(struct ib_mr_arena *arena, struct ib_mr_slice *slice)
 	*slice = (struct ib_mr_slice){};
 	return 0;
 refuse:
-	return ibmr_refuse(NULL, IB_MR_WHY_ARENA_SLICE, "%s(%p, %zu bytes)", __func__, slice->va,
+	return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_SLICE, "%s(%p, %zu bytes)", __func__, slice->va,
 			   slice->size);
 }
 EXPORT_SYMBOL(ib_mr_arena_free);

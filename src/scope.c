@@ -30,11 +30,13 @@ struct scope_item {
 /**
  * struct ib_mr_scope - see above
  * @pd: PD, held
+ * @dev: its device, to count refusals; holds a reference
  * @lock: guards @items
  * @items: struct scope_item by rank, the newest first
  */
 struct ib_mr_scope {
 	struct ib_pd *pd;
+	struct ibmr_dev *dev;
 	struct mutex lock;
 	struct list_head items[IB_MR_SCOPE_RANKS];
 };
@@ -61,6 +63,7 @@ struct ib_mr_scope *ib_mr_scope_create(struct ib_pd *pd)
 		return ERR_PTR(ibmr_refuse(NULL, IB_MR_WHY_NO_MEMORY, "%s", __func__));
 	}
 	scope->pd = pd;
+	scope->dev = ibmr_dev_get(pd->device);
 	mutex_init(&scope->lock);
 	for (i = 0; i < IB_MR_SCOPE_RANKS; i++)
 		INIT_LIST_HEAD(&scope->items[i]);
@@ -85,11 +88,11 @@ int ib_mr_scope_add(struct ib_mr_scope *scope, enum ib_mr_scope_rank rank,
 
 	might_sleep();
 	if (IS_ERR_OR_NULL(object) || !release || (unsigned int)rank >= IB_MR_SCOPE_RANKS)
-		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s(rank %u, %p)", __func__, rank,
+		return ibmr_refuse(scope->dev, IB_MR_WHY_NULL_ARG, "%s(rank %u, %p)", __func__, rank,
 				   object);
 	item = ibmr_should_fail() ? NULL : kmalloc(sizeof(*item), GFP_KERNEL);
 	if (!item)
-		return ibmr_refuse(NULL, IB_MR_WHY_NO_MEMORY, "%s", __func__);
+		return ibmr_refuse(scope->dev, IB_MR_WHY_NO_MEMORY, "%s", __func__);
 	item->release = release;
 	item->object = object;
 	mutex_lock(&scope->lock);
@@ -186,7 +189,7 @@ int ib_mr_scope_forget(struct ib_mr_scope *scope, void *object)
 	item = scope_take(scope, object, &rank);
 	mutex_unlock(&scope->lock);
 	if (!item)
-		return ibmr_refuse(NULL, IB_MR_WHY_SCOPE_UNKNOWN, "%s", __func__);
+		return ibmr_refuse(scope->dev, IB_MR_WHY_SCOPE_UNKNOWN, "%s", __func__);
 	kfree(item);
 	return 0;
 }
@@ -210,7 +213,7 @@ int ib_mr_scope_drop(struct ib_mr_scope *scope, void *object)
 	item = scope_take(scope, object, &rank);
 	if (!item) {
 		mutex_unlock(&scope->lock);
-		return ibmr_refuse(NULL, IB_MR_WHY_SCOPE_UNKNOWN, "%s", __func__);
+		return ibmr_refuse(scope->dev, IB_MR_WHY_SCOPE_UNKNOWN, "%s", __func__);
 	}
 	err = item->release(item->object);
 	if (err)
@@ -257,6 +260,8 @@ int ib_mr_scope_release(struct ib_mr_scope *scope)
 	if (first_err)
 		return first_err;
 	ib_mr_pd_put(scope->pd);
+	if (scope->dev)
+		ibmr_dev_put(scope->dev);
 	kfree(scope);
 	return 0;
 }
