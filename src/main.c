@@ -12,6 +12,7 @@
 #include "debugfs.h"
 #include "fault.h"
 #include "handle.h"
+#include "magazine.h"
 
 #ifdef CONFIG_IB_MR_DEBUG
 static atomic_t fault_in = ATOMIC_INIT(0);
@@ -47,12 +48,25 @@ static int __init ib_mr_init(void)
 	err = ibmr_handles_init();
 	if (err)
 		return err;
+	err = ibmr_live_init();
+	if (err)
+		goto err_handles;
+	err = ibmr_mags_init();
+	if (err)
+		goto err_live;
 	ibmr_debugfs_init();
 	err = ibmr_devices_init();
-	if (err) {
-		ibmr_debugfs_exit();
-		ibmr_handles_exit();
-	}
+	if (err)
+		goto err_mags;
+	return 0;
+
+err_mags:
+	ibmr_debugfs_exit();
+	ibmr_mags_exit();
+err_live:
+	ibmr_live_exit();
+err_handles:
+	ibmr_handles_exit();
 	return err;
 }
 
@@ -60,6 +74,8 @@ static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
 	ibmr_debugfs_exit();
+	ibmr_mags_exit();
+	ibmr_live_exit();
 	ibmr_handles_exit();
 }
 
