@@ -30,6 +30,17 @@
 #define ibmr_assign_str(dst, src)	__assign_str(dst, src)
 #endif
 
+/*
+ * Up to 6.2 soft RoCE keeps blocks in tables of 256 and, when a copy ends with the last block of a
+ * table, reads the pointer to the next one, past the array's end when there is none. It does not
+ * follow that pointer. One block more than needed keeps the read inside.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define ibmr_mr_blocks(dev, blocks)	((blocks) + ib_uses_virt_dma(dev))
+#else
+#define ibmr_mr_blocks(dev, blocks)	(blocks)
+#endif
+
 /* Pinning by virtual address got a name of its own when other kinds of memory came, in 7.3. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
 #define ibmr_umem_get(dev, addr, size, access)	ib_umem_get_va(dev, addr, size, access)
