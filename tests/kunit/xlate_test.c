@@ -329,6 +329,19 @@ static void agree(struct verdict *v, enum ibt_op op, bool remote, u32 key, u64 i
 #define IOVA	0x40000000ull
 #define LEN	(3 * PG)
 
+/*
+ * A READ into the region that is refused after its first packets leaves soft RoCE of 6.1 out of step even after a reset of the queue pair (what it
+ * expects next is not reset), and has stored those packets. So what reaches past the end is asked for by its last bytes.
+ */
+static void own_read(struct verdict *v, struct ib_mr *mr, u64 iova, u32 len)
+{
+	if (len > 8 && ib_mr_check(v->pd, mr->lkey, iova, len, LW, false)) {
+		iova += len - 8;
+		len = 8;
+	}
+	agree(v, IBT_READ, false, mr->lkey, iova, len);
+}
+
 static void xlate_verdict_table(struct kunit *test)
 {
 	static const struct { s64 off; u32 len; bool aligned; } place[] = {
@@ -355,7 +368,7 @@ static void xlate_verdict_table(struct kunit *test)
 			if (place[i].aligned)
 				agree(&v, IBT_FETCH_ADD, true, rkey, IOVA + place[i].off, 8);
 			agree(&v, IBT_WRITE, false, mr->lkey, IOVA + place[i].off, place[i].len);
-			agree(&v, IBT_READ, false, mr->lkey, IOVA + place[i].off, place[i].len);
+			own_read(&v, mr, IOVA + place[i].off, place[i].len);
 		}
 		KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr), 0);
 	}
