@@ -2,8 +2,9 @@
 /*
  * Every difference between the kernels we serve (6.1, 6.12, 7.x).
  *
- * Nothing else in the module looks at LINUX_VERSION_CODE. Where a difference can be asked of the compiler (#ifdef of a macro), it is,
- * because stable kernels and distributions take things back; only what is no macro is told by version. Each entry says what differs.
+ * Nothing else in the module looks at LINUX_VERSION_CODE. Where a difference can be asked of the
+ * compiler (#ifdef of a macro), it is, because stable kernels and distributions take things back;
+ * only what is no macro is told by version. Each entry says what differs.
  */
 #ifndef IBMR_COMPAT_H
 #define IBMR_COMPAT_H
@@ -30,17 +31,6 @@
 #define ibmr_assign_str(dst, src)	__assign_str(dst, src)
 #endif
 
-/*
- * Up to 6.2 soft RoCE keeps blocks in tables of 256 and, when a copy ends with the last block of a
- * table, reads the pointer to the next one, past the array's end when there is none. It does not
- * follow that pointer. One block more than needed keeps the read inside.
- */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-#define ibmr_mr_blocks(dev, blocks)	((blocks) + ib_uses_virt_dma(dev))
-#else
-#define ibmr_mr_blocks(dev, blocks)	(blocks)
-#endif
-
 /* Pinning by virtual address got a name of its own when other kinds of memory came, in 7.3. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
 #define ibmr_umem_get(dev, addr, size, access)	ib_umem_get_va(dev, addr, size, access)
@@ -60,5 +50,19 @@
 #define ibmr_lockdep_off()		do { } while (0)
 #define ibmr_lockdep_on()		do { } while (0)
 #endif
+
+/*
+ * Until 6.2 soft RoCE keeps its page list in chunks of 256, steps to the next chunk as soon as it has
+ * copied the last entry of one, and so reads a chunk pointer behind the last one when a full list
+ * was copied to its end. One entry more than needed keeps that read inside the list.
+ */
+static inline u32 ibmr_list_entries(const struct ib_device *device, u32 blocks)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	if (device->ops.driver_id == RDMA_DRIVER_RXE)
+		return blocks + 1;
+#endif
+	return blocks;
+}
 
 #endif /* IBMR_COMPAT_H */

@@ -119,6 +119,7 @@ struct probe {
 	struct ibmr_armed a;
 	u8 *page[2];
 	u8 *buf;
+	const char *step;
 };
 
 /* What a step found: as it must be, not so, or no verdict. */
@@ -165,42 +166,101 @@ static enum verdict read_back(struct probe *p, int i)
 	return v;
 }
 
-#define STEP(expr) do { enum verdict v_ = (expr); if (v_ != AS_MUST) return v_; } while (0)
+/* One after the other, until one comes out otherwise; @step names it then, for the log. */
+struct step {
+	const char *name;
+	enum verdict (*run)(struct probe *p);
+};
 
-static enum verdict experiment(struct probe *p)
+static enum verdict parked_first(struct probe *p)
 {
 	memset(p->page[0], 0x5a, PAGE_SIZE);
 	memset(p->page[1], 0xa5, PAGE_SIZE);
-
 	if (!map_page(p, 0))
 		return OTHERWISE;
-	STEP(op(p, IB_WR_RDMA_READ, PROBE_IOVA, PROBE_LEN, false));	/* parked */
-	ibmr_publish(&p->a, p->pd);
-	STEP(read_back(p, 0));
-	STEP(op(p, IB_WR_RDMA_READ, PROBE_IOVA, PROBE_LEN + 1, false));	/* to the byte */
-	STEP(op(p, IB_WR_RDMA_READ, PROBE_IOVA - 1, 2, false));
-	ibmr_withdraw(&p->a, p->dev);
-	STEP(op(p, IB_WR_RDMA_READ, PROBE_IOVA, PROBE_LEN, false));
+	return op(p, IB_WR_RDMA_READ, PROBE_IOVA, PROBE_LEN, false);
+}
 
+static enum verdict published_first(struct probe *p)
+{
+	ibmr_publish(&p->a, p->pd);
+	return read_back(p, 0);
+}
+
+static enum verdict past_end(struct probe *p)
+{
+	return op(p, IB_WR_RDMA_READ, PROBE_IOVA, PROBE_LEN + 1, false);
+}
+
+static enum verdict before_start(struct probe *p)
+{
+	return op(p, IB_WR_RDMA_READ, PROBE_IOVA - 1, 2, false);
+}
+
+static enum verdict withdrawn_first(struct probe *p)
+{
+	ibmr_withdraw(&p->a, p->dev);
+	return op(p, IB_WR_RDMA_READ, PROBE_IOVA, PROBE_LEN, false);
+}
+
+static enum verdict parked_again(struct probe *p)
+{
 	if (!map_page(p, 1))
 		return OTHERWISE;
-	STEP(op(p, IB_WR_RDMA_WRITE, PROBE_IOVA, 16, false));
+	return op(p, IB_WR_RDMA_WRITE, PROBE_IOVA, 16, false);
+}
+
+static enum verdict published_again(struct probe *p)
+{
 	ibmr_publish(&p->a, p->pd);
-	STEP(read_back(p, 1));
+	return read_back(p, 1);
+}
+
+static enum verdict written(struct probe *p)
+{
 	memset(p->buf, 0x33, PROBE_LEN);
-	STEP(op(p, IB_WR_RDMA_WRITE, PROBE_IOVA, PROBE_LEN, true));
+	return op(p, IB_WR_RDMA_WRITE, PROBE_IOVA, PROBE_LEN, true);
+}
+
+static enum verdict withdrawn_again(struct probe *p)
+{
+	const u8 *page = p->page[1];
+
 	ibmr_withdraw(&p->a, p->dev);
-	STEP(op(p, IB_WR_RDMA_WRITE, PROBE_IOVA, 1, false));
-	if (memchr_inv(p->page[1] + PROBE_OFFSET, 0x33, PROBE_LEN) ||
-	    memchr_inv(p->page[1], 0xa5, PROBE_OFFSET) ||
-	    memchr_inv(p->page[1] + PROBE_OFFSET + PROBE_LEN, 0xa5,
+	if (memchr_inv(page + PROBE_OFFSET, 0x33, PROBE_LEN) ||
+	    memchr_inv(page, 0xa5, PROBE_OFFSET) ||
+	    memchr_inv(page + PROBE_OFFSET + PROBE_LEN, 0xa5,
 		       PAGE_SIZE - PROBE_OFFSET - PROBE_LEN) ||
 	    memchr_inv(p->page[0], 0x5a, PAGE_SIZE))
 		return OTHERWISE;
-	return AS_MUST;
+	return op(p, IB_WR_RDMA_WRITE, PROBE_IOVA, 1, false);
 }
 
-/* The experiment over each GID until one carries packets. */
+static enum verdict experiment(struct probe *p)
+{
+	static const struct step steps[] = {
+		{ "a parked MR is refused", parked_first },
+		{ "a published one is read", published_first },
+		{ "no byte past its end", past_end },
+		{ "no byte before its start", before_start },
+		{ "a withdrawn one is refused", withdrawn_first },
+		{ "mapped anew and parked it is refused", parked_again },
+		{ "published again it reads the new page", published_again },
+		{ "it is written", written },
+		{ "just there, and withdrawn it is refused", withdrawn_again },
+	};
+	enum verdict v = AS_MUST;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(steps) && v == AS_MUST; i++) {
+		p->step = steps[i].name;
+		v = steps[i].run(p);
+	}
+	ibmr_withdraw(&p->a, p->dev);
+	return v;
+}
+
+/* Once, over each GID until one carries packets. */
 static enum verdict over_gids(struct probe *p)
 {
 	enum verdict v = NO_VERDICT;
@@ -218,6 +278,18 @@ static enum verdict over_gids(struct probe *p)
 	return v;
 }
 
+/* Without FMRs for good is a hard verdict, so it is not given on one failure. */
+static enum verdict confirmed(struct probe *p)
+{
+	enum verdict v = over_gids(p);
+
+	if (v == OTHERWISE) {
+		pr_warn("%s: live mapping: not so: %s; tested again\n", p->dev->name, p->step);
+		v = over_gids(p);
+	}
+	return v;
+}
+
 static enum verdict with_mr(struct probe *p)
 {
 	struct ibmr_regop arm = { .kind = IBMR_OP_REG, .access = PROBE_ACCESS };
@@ -231,7 +303,7 @@ static enum verdict with_mr(struct probe *p)
 	arm.mr = p->a.drv;
 	arm.key = p->a.key;
 	if (!ibmr_regqp_exec(p->dev->park_ipd, &arm, 1))
-		v = over_gids(p);
+		v = confirmed(p);
 	ibmr_withdraw(&p->a, p->dev);
 	ib_dereg_mr_user(p->a.drv, NULL);
 	return v;
@@ -273,9 +345,10 @@ enum ib_mr_reason ibmr_probe(struct ibmr_dev *dev)
 	free_page((unsigned long)p->page[0]);
 	free_page((unsigned long)p->page[1]);
 	free_page((unsigned long)p->buf);
-	kfree(p);
 
-	pr_info("%s: live mapping %s\n", dev->name, words[v]);
+	pr_info("%s: live mapping %s%s%s\n", dev->name, words[v], v ? "; tested last: " : "",
+		v && p->step ? p->step : "");
+	kfree(p);
 	return v == AS_MUST ? IB_MR_WHY_OK :
 	       v == OTHERWISE ? IB_MR_WHY_NOT_QUALIFIED : IB_MR_WHY_REGQP_FAILED;
 }

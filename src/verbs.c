@@ -116,7 +116,7 @@ struct ib_mr *ib_mr_reg_kernel(struct ib_pd *pd, void *addr, size_t length, int 
 	ipd = ibmr_enter(pd, __func__);
 	if (IS_ERR(ipd))
 		return ERR_CAST(ipd);
-	mem = ibmr_mem_kernel(ipd->dev, addr, length, &why);
+	mem = ibmr_mem_kernel(ipd->dev, addr, length, &why);	/* before @why is read */
 	return reg_mem(ipd, mem, why, iova, (uintptr_t)addr, access, __func__);
 }
 EXPORT_SYMBOL(ib_mr_reg_kernel);
