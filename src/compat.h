@@ -12,6 +12,7 @@
 #include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/version.h>
+#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
 /* Exports for our own test module only; the namespace became a string literal in 6.13. */
@@ -28,6 +29,13 @@
 #define ibmr_assign_str(dst, src)	__assign_str(dst)
 #else
 #define ibmr_assign_str(dst, src)	__assign_str(dst, src)
+#endif
+
+/* Pinning by virtual address got a name of its own when other kinds of memory came, in 7.3. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#define ibmr_umem_get(dev, addr, size, access)	ib_umem_get_va(dev, addr, size, access)
+#else
+#define ibmr_umem_get(dev, addr, size, access)	ib_umem_get(dev, addr, size, access)
 #endif
 
 /*
@@ -54,9 +62,9 @@
 #endif
 
 /*
- * Until 6.2 soft RoCE keeps its page list in chunks of 256, steps to the next chunk as soon as it has
- * copied the last entry of one, and so reads a chunk pointer behind the last one when a full list
- * was copied to its end. One entry more than needed keeps that read inside the list.
+ * Until 6.2 soft RoCE keeps its page list in chunks of 256, steps to the next chunk as soon as it
+ * has copied the last entry of one, and so reads a chunk pointer behind the last one when a full
+ * list was copied to its end. One entry more than needed keeps that read inside the list.
  */
 static inline u32 ibmr_list_entries(const struct ib_device *device, u32 blocks)
 {

@@ -19,6 +19,7 @@
 
 #include "compat.h"
 #include "core.h"
+#include "debugfs.h"
 #include "fault.h"
 #include "magazine.h"
 #include "region.h"
@@ -26,6 +27,7 @@
 #include "window.h"
 
 static struct ib_client ibmr_client;
+static struct ibmr_dev __rcu *first_dev;
 
 /* Find a device's state and keep its memory. NULL where there is none. Any context. */
 struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
@@ -38,6 +40,19 @@ struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
 		dev = NULL;
 	rcu_read_unlock();
 	return dev;
+}
+
+/*
+ * The same without keeping it, for non-sleeping lookups: good until the RCU read section ends. Most
+ * machines have one device; it is remembered, so that the usual lookup is a comparison.
+ */
+struct ibmr_dev *ibmr_dev_rcu(struct ib_device *device)
+{
+	struct ibmr_dev *dev = rcu_dereference(first_dev);
+
+	if (likely(dev && dev->ibdev == device))
+		return dev;
+	return ib_get_client_data(device, &ibmr_client);
 }
 
 void ibmr_dev_put(struct ibmr_dev *dev)
@@ -324,6 +339,8 @@ static int ibmr_add_one(struct ib_device *device)
 	INIT_LIST_HEAD(&dev->windows);
 	xa_init(&dev->keys);
 	ib_set_client_data(device, &ibmr_client, dev);
+	cmpxchg((__force struct ibmr_dev **)&first_dev, NULL, dev);
+	ibmr_debugfs_add(dev);
 	return 0;
 }
 
@@ -334,6 +351,9 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 	struct ibmr_pd *ipd;
 	int bkt;
 
+	/* Waits for readers of the files, who wait for @removal. */
+	ibmr_debugfs_remove(dev);
+	cmpxchg((__force struct ibmr_dev **)&first_dev, dev, NULL);
 	down_write(&dev->removal);
 	WRITE_ONCE(dev->gone, true);
 	ibmr_mags_remove(dev);

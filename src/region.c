@@ -135,6 +135,21 @@ err:
 	return why;
 }
 
+/* What can be said before any memory is looked at. @first: address, or offset in a page, of it. */
+enum ib_mr_reason ibmr_reg_allowed(struct ibmr_dev *dev, int access, u64 iova, u64 first,
+				   u64 length)
+{
+	enum ib_mr_reason why = ibmr_access_check(dev->ibdev, access);
+
+	if (!why)
+		why = ibmr_access_range(iova, length);
+	if (!why)
+		why = ibmr_access_iova(access, iova, first);
+	if (!why && length > dev->ibdev->attrs.max_mr_size)
+		why = IB_MR_WHY_TOO_LONG;
+	return why;
+}
+
 /**
  * ibmr_reg_create() - register memory with the driver
  * @ipd: PD
@@ -150,15 +165,16 @@ struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 {
 	struct ibmr_reg *reg;
 
-	*why = ibmr_access_check(ipd->dev->ibdev, access);
-	if (!*why && mem) {
-		*why = ibmr_access_range(iova, mem->pv.length);
-		if (!*why)
-			*why = ibmr_access_iova(access, iova, mem->pv.runs[0].addr);
-		if (!*why && mem->pv.length > ipd->dev->ibdev->attrs.max_mr_size)
-			*why = IB_MR_WHY_TOO_LONG;
-	} else if (!*why && access & IB_ZERO_BASED) {
-		*why = IB_MR_WHY_WRONG_KIND;
+	if (mem) {
+		*why = ibmr_reg_allowed(ipd->dev, access, iova, mem->pv.runs[0].addr,
+					mem->pv.length);
+		/* Re-registration may ask for more than the memory was pinned for. */
+		if (!*why && mem->readonly && ib_access_writable(access))
+			*why = IB_MR_WHY_NOT_MAPPED;
+	} else {
+		*why = ibmr_access_check(ipd->dev->ibdev, access);
+		if (!*why && access & IB_ZERO_BASED)
+			*why = IB_MR_WHY_WRONG_KIND;
 	}
 	if (*why)
 		return NULL;
@@ -170,6 +186,7 @@ struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	}
 	reg->keyed.kind = IBMR_KEYED_REG;
 	reg->ipd = ipd;
+	reg->pd = ipd->pd;
 	reg->mem = mem;
 	reg->iova = iova;
 	reg->length = mem ? mem->pv.length : U64_MAX;
@@ -256,13 +273,18 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	struct ibmr_dev *dev = ipd->dev;
 	struct ibmr_region *region;
 	enum ib_mr_reason why;
-	u64 length = mem ? mem->pv.length : 0;
+	u64 length = mem ? mem->pv.length : 0, pinned = mem ? mem->pinned : 0;
 
+	why = ibmr_limit_charge(ipd, pinned);
+	if (why) {
+		ibmr_mem_put(mem);
+		goto refuse;
+	}
 	region = ibmr_should_fail() ? NULL : kzalloc(sizeof(*region), GFP_KERNEL);
 	if (!region) {
 		ibmr_mem_put(mem);
 		why = IB_MR_WHY_NO_MEMORY;
-		goto refuse;
+		goto uncharge;
 	}
 	refcount_set(&region->refs, 1);
 	mutex_init(&region->lock);
@@ -292,7 +314,6 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	mutex_lock(&ipd->lock);
 	list_add_tail(&region->entry, &ipd->regions);
 	mutex_unlock(&ipd->lock);
-	atomic_inc(&dev->regions);
 	ibmr_window_provision(region);
 	trace_ib_mr_registered(dev->name, &region->mr, access, ibmr_reg_runs(region->reg));
 	return &region->mr;
@@ -302,6 +323,8 @@ err_reg:
 	ibmr_dev_put(dev);
 err_free:
 	kfree(region);
+uncharge:
+	ibmr_limit_uncharge(ipd, pinned);
 refuse:
 	return ERR_PTR(ibmr_refuse(dev, why, "%s(iova %#llx, length %llu, access %#x)", call, iova,
 				   length, access));
@@ -348,7 +371,7 @@ static void region_unlink(struct ibmr_region *region)
 	mutex_lock(&region->ipd->lock);
 	list_del_init(&region->entry);
 	mutex_unlock(&region->ipd->lock);
-	atomic_dec(&region->dev->regions);
+	ibmr_limit_uncharge(region->ipd, ibmr_reg_pinned(region->reg));
 }
 
 /**
@@ -423,23 +446,30 @@ bool ibmr_regions_agree(struct ibmr_dev *dev)
 {
 	struct ibmr_region *region;
 	struct ibmr_pd *ipd;
-	u64 blocks = 0;
+	u64 blocks = 0, pinned = 0;
 	int bkt, n = 0;
 
 	hash_for_each(dev->pds, bkt, ipd, node) {
 		unsigned int users = ipd->holds;
+		u64 pd_pinned = 0;
+		int pd_regions = 0;
 
 		list_for_each_entry(region, &ipd->regions, entry) {
 			struct ibmr_reg *reg = region->reg;
 
-			n++;
+			pd_regions++;
 			users++;
 			blocks += reg->blocks;
+			pd_pinned += ibmr_reg_pinned(reg);
 			if (xa_load(&dev->keys, reg->lkey >> 8) != &reg->keyed)
 				return false;
 		}
-		if (users > ipd->users)
+		if (users > ipd->users || pd_regions != atomic_read(&ipd->nr_regions) ||
+		    pd_pinned != atomic64_read(&ipd->pinned))
 			return false;
+		n += pd_regions;
+		pinned += pd_pinned;
 	}
-	return n == atomic_read(&dev->regions) && blocks == atomic64_read(&dev->blocks);
+	return n == atomic_read(&dev->regions) && blocks == atomic64_read(&dev->blocks) &&
+	       pinned == atomic64_read(&dev->pinned);
 }

@@ -13,6 +13,7 @@
  * @keyed: what dev->keys points to
  * @region: whose it is
  * @ipd: PD it is in; the region holds a user of it
+ * @pd: the same as the ULP knows it, for readers under RCU, who may not follow @ipd
  * @drv: the driver's MR
  * @mem: the memory; NULL for a DMA MR, which is all of it
  * @iova: address of the first byte
@@ -21,17 +22,19 @@
  * @blocks: blocks it takes in the driver's list
  * @lkey: key for local use
  * @rkey: key for remote use, 0 without a remote right
- * @invalidated: a work request of somebody's turned it FREE
+ * @invalidated: a work request made the key dead, as the ULP told us (ib_mr_invalidated())
  * @users: one of the region's; taken by who touches the memory through a key
  * @idle: completed with the last user
  * @rcu: readers of dev->keys
  *
- * Immutable once in dev->keys, but for its users. Re-registration makes another one.
+ * Immutable once in dev->keys, but for its users and @invalidated. Re-registration makes another
+ * one.
  */
 struct ibmr_reg {
 	struct ibmr_keyed keyed;
 	struct ibmr_region *region;
 	struct ibmr_pd *ipd;
+	struct ib_pd *pd;
 	struct ib_mr *drv;
 	struct ibmr_mem *mem;
 	u64 iova;
@@ -84,6 +87,8 @@ struct ibmr_region {
 
 #define IBMR_NO_WINDOWS	(-0x40000000)
 
+enum ib_mr_reason ibmr_reg_allowed(struct ibmr_dev *dev, int access, u64 iova, u64 first,
+				   u64 length);
 struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,
 				 enum ib_mr_reason *why);
 int ibmr_reg_publish(struct ibmr_reg *reg);
@@ -94,6 +99,11 @@ void ibmr_reg_put(struct ibmr_reg *reg);
 static inline u32 ibmr_reg_runs(const struct ibmr_reg *reg)
 {
 	return reg->mem ? reg->mem->pv.nr : 0;
+}
+
+static inline u64 ibmr_reg_pinned(const struct ibmr_reg *reg)
+{
+	return reg->mem ? reg->mem->pinned : 0;
 }
 
 struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,

@@ -49,8 +49,11 @@ static void commit(struct ibmr_region *region, struct ibmr_pd *ipd, struct ibmr_
 	struct ibmr_pd *old_ipd = region->ipd;
 	struct ibmr_reg *old = region->reg;
 
-	new->region = region;
 	region->reg = new;
+	if (ipd != old_ipd)
+		ibmr_limit_uncharge(old_ipd, ibmr_reg_pinned(old));
+	else
+		atomic64_sub(ibmr_reg_pinned(old) - ibmr_reg_pinned(new), &ipd->pinned);
 	if (ipd != old_ipd) {
 		mutex_lock(&old_ipd->lock);
 		list_del_init(&region->entry);
@@ -87,16 +90,27 @@ static enum ib_mr_reason rereg_live(struct ibmr_region *region, struct ibmr_pd *
 		refcount_inc(&mem->refs);
 	}
 
-	new = ibmr_reg_create(ipd, mem, iova, access, &why);
-	ibmr_mem_put(mem);	/* the registration, if any, has its own */
-	if (!new)
+	why = ipd != region->ipd ? ibmr_limit_charge(ipd, mem ? mem->pinned : 0) : IB_MR_WHY_OK;
+	if (why) {
+		ibmr_mem_put(mem);
 		return why;
+	}
+	new = ibmr_reg_create(ipd, mem, iova, access, &why);
+	if (!new) {
+		if (ipd != region->ipd)
+			ibmr_limit_uncharge(ipd, mem ? mem->pinned : 0);
+		ibmr_mem_put(mem);
+		return why;
+	}
+	ibmr_mem_put(mem);	/* the registration has its own */
 	/*
 	 * From here its key leads to the new one; the region pointer has to be there before a
 	 * reader can find it.
 	 */
 	new->region = region;
 	if (ibmr_reg_publish(new)) {
+		if (ipd != region->ipd)
+			ibmr_limit_uncharge(ipd, ibmr_reg_pinned(new));
 		ibmr_reg_destroy(new);
 		return IB_MR_WHY_NO_MEMORY;
 	}
