@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
+#
+# What every shell script of the lab shares: where things lie, how it speaks, and how it shows that a long command is
+# still alive. Sourced, never run. Everything that is fetched or built from Debian's kernels lives in one cache folder
+# outside the clone, so that a second clone costs nothing; everything made from this repository lives in build/.
+
+set -euo pipefail
+
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/ib_mr
+me=$(basename "$0")
+# a make that called us must not steer the makes we call: its variables and job server are its own
+unset MAKEFLAGS MFLAGS MAKELEVEL
+
+say() { printf '%s: %s\n' "$me" "$*" >&2; }
+
+# die "what went wrong" "what to do next"
+die() {
+	printf '%s: %s\n' "$me" "$1" >&2
+	[ $# -lt 2 ] || printf '%s: next: %s\n' "$me" "$2" >&2
+	exit 1
+}
+
+elapsed() { printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); }
+
+# progress LABEL LOG: reads a kbuild output on stdin, keeps it in LOG and says every ten seconds how far it is.
+progress() {
+	local label=$1 log=$2 line n=0 start=$SECONDS next=$((SECONDS + 10))
+	: > "$log"
+	while IFS= read -r line; do
+		printf '%s\n' "$line" >> "$log"
+		case $line in "  CC "*|"  CC [M]"*|"  AS "*|"  LD "*|"  HOSTCC "*) n=$((n + 1)) ;; esac
+		if [ "$SECONDS" -ge "$next" ]; then
+			next=$((SECONDS + 10))
+			say "$label: $n objects, $(elapsed $((SECONDS - start)))"
+		fi
+	done
+	say "$label: $n objects in $(elapsed $((SECONDS - start)))"
+}
+
+# hold LOCKNAME: waits for and keeps a lock until this process ends, so that two callers do not do the same work twice.
+hold() {
+	local fd
+	mkdir -p "$cache/locks"
+	exec {fd}> "$cache/locks/$1"
+	flock -n "$fd" && return 0
+	say "another process is working on $1; waiting for it"
+	flock "$fd"
+}

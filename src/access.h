@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#ifndef IBMR_ACCESS_H
+#define IBMR_ACCESS_H
+
+#include <rdma/ib_mr.h>
+
+#define IBMR_REMOTE_RIGHTS	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
+				 IB_ACCESS_REMOTE_ATOMIC)
+#define IBMR_RIGHTS		(IB_ACCESS_LOCAL_WRITE | IBMR_REMOTE_RIGHTS)
+
+enum ib_mr_reason ibmr_access_check(struct ib_device *device, int access);
+enum ib_mr_reason ibmr_access_wants_local(int access);
+enum ib_mr_reason ibmr_access_iova(int access, u64 iova, u64 first);
+enum ib_mr_reason ibmr_access_range(u64 iova, u64 length);
+enum ib_mr_reason ibmr_access_grants(int have, int want);
+enum ib_mr_reason ibmr_access_bounds(u64 start, u64 size, u64 iova, u64 length);
+
+/* What the driver is told: rights only. Hints, ZERO_BASED and MW_BIND are carried out here. */
+static inline int ibmr_access_driver(int access)
+{
+	return access & IBMR_RIGHTS;
+}
+
+#endif /* IBMR_ACCESS_H */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Every difference between the kernels we serve (6.1, 6.12, 7.x).
+ *
+ * Nothing else in the module looks at LINUX_VERSION_CODE. Where a difference can be asked of the compiler (#ifdef of a macro), it is,
+ * because stable kernels and distributions take things back; only what is no macro is told by version. Each entry says what differs.
+ */
+#ifndef IBMR_COMPAT_H
+#define IBMR_COMPAT_H
+
+#include <linux/lockdep.h>
+#include <linux/module.h>
+#include <linux/version.h>
+#include <rdma/ib_verbs.h>
+
+/* Exports for our own test module only; the namespace became a string literal in 6.13. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#define IBMR_EXPORT_INTERNAL(sym)	EXPORT_SYMBOL_NS_GPL(sym, "IB_MR_INTERNAL")
+#define IBMR_IMPORT_INTERNAL()		MODULE_IMPORT_NS("IB_MR_INTERNAL")
+#else
+#define IBMR_EXPORT_INTERNAL(sym)	EXPORT_SYMBOL_NS_GPL(sym, IB_MR_INTERNAL)
+#define IBMR_IMPORT_INTERNAL()		MODULE_IMPORT_NS(IB_MR_INTERNAL)
+#endif
+
+/* __assign_str() takes the source from __string() alone since 6.10. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#define ibmr_assign_str(dst, src)	__assign_str(dst)
+#else
+#define ibmr_assign_str(dst, src)	__assign_str(dst, src)
+#endif
+
+#endif /* IBMR_COMPAT_H */

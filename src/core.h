@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#ifndef IBMR_CORE_H
+#define IBMR_CORE_H
+
+#include <linux/atomic.h>
+#include <linux/hashtable.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/rwsem.h>
+#include <linux/xarray.h>
+#include <rdma/ib_mr.h>
+
+struct dentry;
+struct ibmr_regqp;
+struct ibmr_dma_dev;
+
+/**
+ * struct ibmr_dev - what we keep of a device
+ * @ibdev: the device; not to be followed once @gone
+ * @refs: one of the client's, one of each PD state; the memory outlives the device
+ * @removal: held for reading by whatever sleeps and uses the device, for writing by its removal
+ * @gone: set under @removal; non-sleeping paths read it under RCU
+ * @pd_lock: guards @pds and the user counts of what is in it
+ * @pds: PD states by address of the ib_pd
+ * @keys: what a key leads to, by key index (key >> 8): struct ibmr_keyed
+ * @park: private PD in which armed MRs wait; made on first use, under @pd_lock
+ * @regions: live regions
+ * @blocks: blocks given to the driver for them
+ * @refused: refusals by reason
+ */
+struct ibmr_dev {
+	struct ib_device *ibdev;
+	refcount_t refs;
+	struct rw_semaphore removal;
+	bool gone;
+	struct mutex pd_lock;
+	DECLARE_HASHTABLE(pds, 6);
+	struct xarray keys;
+	struct ib_pd *park;
+	atomic_t regions;
+	atomic64_t blocks;
+	atomic64_t refused[IB_MR_WHY_COUNT];
+	char name[IB_DEVICE_NAME_MAX];
+	struct dentry *debugfs;
+	struct ibmr_dma_dev *dma;
+	struct list_head entry;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct ibmr_pd - what we keep of a protection domain
+ * @pd: the ULP's PD
+ * @dev: its device; holds a reference
+ * @node: in @dev->pds
+ * @users: objects and holds; the last one takes the queue pair along. Under @dev->pd_lock
+ * @holds: of these, what ib_mr_pd_get() took
+ * @lock: guards @rq and @regions; a registration chain runs under it
+ * @rq: registration queue pair, NULL until first used
+ * @regions: struct ibmr_region, live
+ */
+struct ibmr_pd {
+	struct ib_pd *pd;
+	struct ibmr_dev *dev;
+	struct hlist_node node;
+	unsigned int users;
+	unsigned int holds;
+	struct mutex lock;
+	struct ibmr_regqp *rq;
+	struct list_head regions;
+};
+
+/* What dev->keys holds: the head of a structure that lives until an RCU grace period is over. */
+enum ibmr_keyed_kind { IBMR_KEYED_REG, IBMR_KEYED_ARMED };
+
+struct ibmr_keyed {
+	enum ibmr_keyed_kind kind;
+};
+
+/* device.c */
+struct ibmr_dev *ibmr_dev_get(struct ib_device *device);
+void ibmr_dev_put(struct ibmr_dev *dev);
+bool ibmr_dev_enter(struct ibmr_dev *dev);
+void ibmr_dev_exit(struct ibmr_dev *dev);
+struct ibmr_pd *ibmr_pd_get(struct ibmr_dev *dev, struct ib_pd *pd);
+void ibmr_pd_put(struct ibmr_pd *ipd);
+struct ibmr_pd *ibmr_enter(struct ib_pd *pd, const char *call);
+void ibmr_exit(struct ibmr_pd *ipd);
+int ibmr_devices_init(void);
+void ibmr_devices_exit(void);
+
+/* refuse.c */
+int __printf(3, 4) ibmr_refuse(struct ibmr_dev *dev, enum ib_mr_reason why, const char *fmt, ...);
+int ibmr_reason_errno(enum ib_mr_reason why);
+
+#endif /* IBMR_CORE_H */

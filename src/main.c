@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The module: what is set up in which order, and taken down in the other.
+ *
+ * The exported calls live beside the objects they work on; device.c keeps devices and PDs.
+ */
+
+#include <linux/module.h>
+
+#include "compat.h"
+#include "core.h"
+#include "fault.h"
+#include "handle.h"
+
+#ifdef CONFIG_IB_MR_DEBUG
+static atomic_t fault_in = ATOMIC_INIT(0);
+
+bool ibmr_should_fail(void)
+{
+	int n = atomic_read(&fault_in);
+
+	/* Counts down to 1, which is the hit; stays at 0 while disarmed, at -1 once hit. */
+	while (n > 0)
+		if (atomic_try_cmpxchg(&fault_in, &n, n > 1 ? n - 1 : -1))
+			return n == 1;
+	return false;
+}
+
+void ibmr_fault_arm(int nth)
+{
+	atomic_set(&fault_in, nth);
+}
+IBMR_EXPORT_INTERNAL(ibmr_fault_arm);
+
+bool ibmr_fault_disarm(void)
+{
+	return atomic_xchg(&fault_in, 0) < 0;
+}
+IBMR_EXPORT_INTERNAL(ibmr_fault_disarm);
+#endif
+
+static int __init ib_mr_init(void)
+{
+	int err;
+
+	err = ibmr_handles_init();
+	if (err)
+		return err;
+	err = ibmr_devices_init();
+	if (err)
+		ibmr_handles_exit();
+	return err;
+}
+
+static void __exit ib_mr_exit(void)
+{
+	ibmr_devices_exit();
+	ibmr_handles_exit();
+}
+
+module_init(ib_mr_init);
+module_exit(ib_mr_exit);
+
+MODULE_AUTHOR("The ib_mr project");
+MODULE_DESCRIPTION("Memory registration for in-kernel RDMA users: regions, FMRs, windows, DMA helpers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("1.0");

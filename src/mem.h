@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#ifndef IBMR_MEM_H
+#define IBMR_MEM_H
+
+#include <linux/refcount.h>
+#include <linux/scatterlist.h>
+
+#include "core.h"
+#include "pagevec.h"
+
+/**
+ * struct ibmr_mem - registered memory: its runs, and what holds it in place
+ * @pv: the runs
+ * @refs: registrations that use it; re-registration shares it
+ * @release: undoes what holds it (DMA unmap, then unpin), when the last registration is gone
+ *           from the device; NULL where the caller keeps the memory in place
+ * @ibdev: device of @sgt
+ * @sgt: DMA mapping of kernel memory, on devices that have one
+ * @rcu: translation may still read @pv
+ */
+struct ibmr_mem {
+	struct ibmr_pagevec pv;
+	refcount_t refs;
+	void (*release)(struct ibmr_mem *mem);
+	struct ib_device *ibdev;
+	struct sg_table sgt;
+	struct rcu_head rcu;
+};
+
+struct ibmr_mem *ibmr_mem_alloc(size_t size);
+struct ibmr_mem *ibmr_mem_phys(struct ibmr_dev *dev, const struct ib_phys_buf *buf, int nr,
+			       enum ib_mr_reason *why);
+struct ibmr_mem *ibmr_mem_sg(struct ibmr_dev *dev, struct scatterlist *sgl, int nents,
+			     enum ib_mr_reason *why);
+struct ibmr_mem *ibmr_mem_kernel(struct ibmr_dev *dev, void *addr, size_t length,
+				 enum ib_mr_reason *why);
+void ibmr_mem_put(struct ibmr_mem *mem);
+
+#endif /* IBMR_MEM_H */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#ifndef IBMR_REGION_H
+#define IBMR_REGION_H
+
+#include <linux/completion.h>
+#include <linux/rhashtable-types.h>
+
+#include "core.h"
+#include "mem.h"
+
+/**
+ * struct ibmr_reg - one registration of memory with the driver
+ * @keyed: what dev->keys points to
+ * @region: whose it is
+ * @ipd: PD it is in; the region holds a user of it
+ * @drv: the driver's MR
+ * @mem: the memory; NULL for a DMA MR, which is all of it
+ * @iova: address of the first byte
+ * @length: bytes; U64_MAX for a DMA MR
+ * @access: rights, as the caller gave them
+ * @blocks: blocks it takes in the driver's list
+ * @lkey: key for local use
+ * @rkey: key for remote use, 0 without a remote right
+ * @users: one of the region's; taken by who touches the memory through a key
+ * @idle: completed with the last user
+ * @rcu: readers of dev->keys
+ *
+ * Immutable once in dev->keys, but for its users. Re-registration makes another one.
+ */
+struct ibmr_reg {
+	struct ibmr_keyed keyed;
+	struct ibmr_region *region;
+	struct ibmr_pd *ipd;
+	struct ib_mr *drv;
+	struct ibmr_mem *mem;
+	u64 iova;
+	u64 length;
+	int access;
+	u64 blocks;
+	u32 lkey;
+	u32 rkey;
+	refcount_t users;
+	struct completion idle;
+	struct rcu_head rcu;
+};
+
+enum ibmr_region_state { IBMR_LIVE, IBMR_ORPHAN, IBMR_DEAD };
+
+/**
+ * struct ibmr_region - a region as its owner knows it
+ * @mr: the owner's handle
+ * @node: in the table of handles, by the address of @mr
+ * @dev: its device; holds a reference
+ * @refs: the table's and those of calls under way
+ * @lock: one call that changes the region at a time
+ * @state: live; orphan (its device is gone); dead (deregistered), under @lock
+ * @reg: the current registration; NULL unless live
+ * @ipd: PD it is in; one user of it is ours
+ * @windows: bound windows; negative while no window may be bound
+ * @entry: in ipd->regions while live; among the dead thereafter
+ * @died: when it was deregistered
+ * @last_lkey: the key it had then
+ * @rcu: readers of the table
+ */
+struct ibmr_region {
+	struct ib_mr mr;
+	struct rhash_head node;
+	struct ibmr_dev *dev;
+	refcount_t refs;
+	struct mutex lock;
+	enum ibmr_region_state state;
+	struct ibmr_reg *reg;
+	struct ibmr_pd *ipd;
+	atomic_t windows;
+	struct list_head entry;
+	ktime_t died;
+	u32 last_lkey;
+	struct rcu_head rcu;
+};
+
+#define IBMR_NO_WINDOWS	(-0x40000000)
+
+struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,
+				 enum ib_mr_reason *why);
+int ibmr_reg_publish(struct ibmr_reg *reg);
+void ibmr_reg_destroy(struct ibmr_reg *reg);
+bool ibmr_reg_get(struct ibmr_reg *reg);
+void ibmr_reg_put(struct ibmr_reg *reg);
+
+static inline u32 ibmr_reg_runs(const struct ibmr_reg *reg)
+{
+	return reg->mem ? reg->mem->pv.nr : 0;
+}
+
+struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,
+				 const char *call);
+struct ibmr_region *ibmr_region_lock(struct ib_mr *mr, enum ib_mr_reason *why);
+void ibmr_region_unlock(struct ibmr_region *region);
+void ibmr_region_show(struct ibmr_region *region);
+void ibmr_regions_orphan(struct ibmr_pd *ipd);
+bool ibmr_regions_agree(struct ibmr_dev *dev);
+
+#endif /* IBMR_REGION_H */
