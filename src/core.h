@@ -12,7 +12,9 @@
 
 struct dentry;
 struct ibmr_regqp;
-struct ibmr_dma_dev;
+
+/* Our directory in debugfs; each device has one below it. */
+extern struct dentry *ibmr_debugfs_root;
 
 /**
  * struct ibmr_dev - what we keep of a device
@@ -42,7 +44,6 @@ struct ibmr_dev {
 	atomic64_t refused[IB_MR_WHY_COUNT];
 	char name[IB_DEVICE_NAME_MAX];
 	struct dentry *debugfs;
-	struct ibmr_dma_dev *dma;
 	struct list_head entry;
 	struct rcu_head rcu;
 };

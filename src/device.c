@@ -15,10 +15,12 @@
  * Lock order: removal, a region's lock, pd_lock, ibmr_pd.lock.
  */
 
+#include <linux/debugfs.h>
 #include <linux/slab.h>
 
 #include "compat.h"
 #include "core.h"
+#include "dma.h"
 #include "fault.h"
 #include "region.h"
 #include "regqp.h"
@@ -303,6 +305,7 @@ EXPORT_SYMBOL(ib_mr_check_invariants);
 static int ibmr_add_one(struct ib_device *device)
 {
 	struct ibmr_dev *dev;
+	int err;
 
 	/* Nothing to serve where the core itself cannot use the device. */
 	if (!device->ops.alloc_pd || !device->ops.dereg_mr)
@@ -318,6 +321,13 @@ static int ibmr_add_one(struct ib_device *device)
 	mutex_init(&dev->pd_lock);
 	hash_init(dev->pds);
 	xa_init(&dev->keys);
+	dev->debugfs = debugfs_create_dir(dev->name, ibmr_debugfs_root);
+	err = ibmr_dma_dev_add(device, dev->debugfs);
+	if (err) {
+		debugfs_remove_recursive(dev->debugfs);
+		kfree(dev);
+		return err;
+	}
 	ib_set_client_data(device, &ibmr_client, dev);
 	return 0;
 }
@@ -343,6 +353,8 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 		}
 	}
 	up_write(&dev->removal);
+	debugfs_remove_recursive(dev->debugfs);
+	ibmr_dma_dev_remove(device);
 	ibmr_dev_put(dev);
 }
 

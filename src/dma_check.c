@@ -17,6 +17,7 @@
  * outside the locks, and reports are made outside the locks.
  */
 
+#include <linux/debugfs.h>
 #include <linux/dma-mapping.h>
 #include <linux/fault-inject.h>
 #include <linux/hash.h>

@@ -5,12 +5,16 @@
  * The exported calls live beside the objects they work on; device.c keeps devices and PDs.
  */
 
+#include <linux/debugfs.h>
 #include <linux/module.h>
 
 #include "compat.h"
 #include "core.h"
+#include "dma.h"
 #include "fault.h"
 #include "handle.h"
+
+struct dentry *ibmr_debugfs_root;
 
 #ifdef CONFIG_IB_MR_DEBUG
 static atomic_t fault_in = ATOMIC_INIT(0);
@@ -43,19 +47,33 @@ static int __init ib_mr_init(void)
 {
 	int err;
 
+	ibmr_debugfs_root = debugfs_create_dir("ib_mr", NULL);
 	err = ibmr_handles_init();
 	if (err)
-		return err;
+		goto no_handles;
+	err = ibmr_dma_init(ibmr_debugfs_root);
+	if (err)
+		goto no_dma;
 	err = ibmr_devices_init();
 	if (err)
-		ibmr_handles_exit();
+		goto no_devices;
+	return 0;
+
+no_devices:
+	ibmr_dma_exit();
+no_dma:
+	ibmr_handles_exit();
+no_handles:
+	debugfs_remove_recursive(ibmr_debugfs_root);
 	return err;
 }
 
 static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
+	ibmr_dma_exit();
 	ibmr_handles_exit();
+	debugfs_remove_recursive(ibmr_debugfs_root);
 }
 
 module_init(ib_mr_init);

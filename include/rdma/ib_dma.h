@@ -137,11 +137,22 @@ static __always_inline void ib_mr_dma_plain_unmap_page(struct ib_device *dev, u6
 		dma_unmap_page_attrs(dev->dma_device, addr, size, dir, attrs);
 }
 
+/*
+ * The barriers below keep the compiler from leaving the ULP's function by a jump to the checker, which
+ * would take it out of the call chain that a report shows.
+ */
+#define ib_mr_dma_watched(call) ({			\
+	__auto_type _ret = call;			\
+							\
+	barrier();					\
+	_ret;						\
+})
+
 static __always_inline u64 ib_mr_dma_map_single(struct ib_device *dev, void *cpu_addr, size_t size,
 						enum dma_data_direction dir, unsigned long attrs)
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking))
-		return __ib_mr_dma_map_single(dev, cpu_addr, size, dir, attrs);
+		return ib_mr_dma_watched(__ib_mr_dma_map_single(dev, cpu_addr, size, dir, attrs));
 	this_cpu_inc(ib_mr_dma_unseen);
 	return ib_mr_dma_plain_map(dev, cpu_addr, size, dir, attrs);
 }
@@ -151,6 +162,7 @@ static __always_inline void ib_mr_dma_unmap_single(struct ib_device *dev, u64 ad
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
 		__ib_mr_dma_unmap_single(dev, addr, size, dir, attrs);
+		barrier();
 		return;
 	}
 	this_cpu_dec(ib_mr_dma_unseen);
@@ -162,7 +174,7 @@ static __always_inline u64 ib_mr_dma_map_page(struct ib_device *dev, struct page
 					      enum dma_data_direction dir, unsigned long attrs)
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking))
-		return __ib_mr_dma_map_page(dev, page, offset, size, dir, attrs);
+		return ib_mr_dma_watched(__ib_mr_dma_map_page(dev, page, offset, size, dir, attrs));
 	this_cpu_inc(ib_mr_dma_unseen);
 	return ib_mr_dma_plain_map_page(dev, page, offset, size, dir, attrs);
 }
@@ -172,6 +184,7 @@ static __always_inline void ib_mr_dma_unmap_page(struct ib_device *dev, u64 addr
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
 		__ib_mr_dma_unmap_page(dev, addr, size, dir, attrs);
+		barrier();
 		return;
 	}
 	this_cpu_dec(ib_mr_dma_unseen);
@@ -183,7 +196,7 @@ static __always_inline int ib_mr_dma_map_sg(struct ib_device *dev, struct scatte
 					    unsigned long attrs)
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking))
-		return __ib_mr_dma_map_sg(dev, sg, nents, dir, attrs);
+		return ib_mr_dma_watched(__ib_mr_dma_map_sg(dev, sg, nents, dir, attrs));
 	this_cpu_inc(ib_mr_dma_unseen);
 	return ib_dma_map_sg_attrs(dev, sg, nents, dir, attrs);
 }
@@ -194,6 +207,7 @@ static __always_inline void ib_mr_dma_unmap_sg(struct ib_device *dev, struct sca
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
 		__ib_mr_dma_unmap_sg(dev, sg, nents, dir, attrs);
+		barrier();
 		return;
 	}
 	this_cpu_dec(ib_mr_dma_unseen);
@@ -227,7 +241,7 @@ static __always_inline void ib_mr_dma_unmap_sgtable(struct ib_device *dev, struc
 static __always_inline int ib_mr_dma_mapping_error(struct ib_device *dev, u64 addr)
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking))
-		return __ib_mr_dma_mapping_error(dev, addr);
+		return ib_mr_dma_watched(__ib_mr_dma_mapping_error(dev, addr));
 	if (unlikely(addr == DMA_MAPPING_ERROR))
 		return -ENOMEM;
 	return ib_dma_mapping_error(dev, addr);
@@ -238,6 +252,7 @@ static __always_inline void ib_mr_dma_sync_for_cpu(struct ib_device *dev, u64 ad
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
 		__ib_mr_dma_sync_for_cpu(dev, addr, size, dir);
+		barrier();
 		return;
 	}
 	ib_dma_sync_single_for_cpu(dev, addr, size, dir);
@@ -248,6 +263,7 @@ static __always_inline void ib_mr_dma_sync_for_device(struct ib_device *dev, u64
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
 		__ib_mr_dma_sync_for_device(dev, addr, size, dir);
+		barrier();
 		return;
 	}
 	ib_dma_sync_single_for_device(dev, addr, size, dir);
