@@ -38,8 +38,9 @@ static inline void ibmr_dma_used(struct ib_device *device, u64 addr, u64 len)
 		__ibmr_dma_used(device, addr, len);
 }
 
-/* For tests: look at the leaks of a removed device now; places reported; what is unseen. */
+/* For tests; said with each. */
 void ibmr_dma_leaks_now(void);
+void ibmr_dma_settle(struct ib_device *device);
 unsigned int ibmr_dma_sites(enum ib_mr_dma_fault fault);
 long ibmr_dma_unseen(void);
 u64 ibmr_dma_live(struct ib_device *device);

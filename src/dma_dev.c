@@ -394,6 +394,19 @@ void ibmr_dma_leaks_now(void)
 }
 IBMR_EXPORT_INTERNAL(ibmr_dma_leaks_now);
 
+/* For tests: look at what was unmapped a last time, now. */
+void ibmr_dma_settle(struct ib_device *device)
+{
+	struct ibmr_dma_dev *dd;
+
+	rcu_read_lock();
+	dd = ibmr_dma_find(device);
+	if (dd)
+		ibmr_dma_forget_past(dd);
+	rcu_read_unlock();
+}
+IBMR_EXPORT_INTERNAL(ibmr_dma_settle);
+
 /*
  * A module goes, after its exit function: what it mapped and nobody unmapped is a leak, and this is
  * the last moment at which its call sites have names.

@@ -1,0 +1,794 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * DMA checker: each report, made by the fault it is for and not by the same steps done right; modes
+ * that change while something is mapped; maps that fail.
+ */
+
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include <rdma/ib_dma.h>
+
+#include "dma_device.h"
+#include "dma.h"
+#include "fault.h"
+
+static void chk_mode_back(struct kunit *test, void *dev)
+{
+	ibmr_dma_fail_map(0);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_set(dev, IB_MR_DMA_OFF), 0);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);
+}
+
+static void chk_mode(struct kunit *test, enum ib_mr_dma_check_mode mode)
+{
+	KUNIT_ASSERT_EQ(test, ib_mr_dma_check_set(ibt_dev(test), mode), 0);
+}
+
+/* Begin: a mode, no reports, and no mapping that an unknown unmap might be of. */
+static struct ib_device *chk_begin(struct kunit *test, enum ib_mr_dma_check_mode mode)
+{
+	struct ib_device *dev = ibt_dev(test);
+	int i;
+
+	ibt_defer(test, chk_mode_back, dev);
+	chk_mode(test, mode);
+	for (i = 0; ibmr_dma_unseen() > 0; i++) {
+		KUNIT_ASSERT_LT(test, i, 10000);
+		ib_dma_unmap_single(dev, 0xdead0000ULL + 64 * i, 64, DMA_TO_DEVICE);
+	}
+	ibmr_dma_settle(dev);
+	ibmr_dma_forget_reports();
+	return dev;
+}
+
+static void chk_faults(struct ib_device *dev, u64 *n)
+{
+	int i;
+
+	for (i = 0; i < IB_MR_DMA_FAULT_COUNT; i++)
+		n[i] = ib_mr_dma_reports(dev, i);
+}
+
+static const char *chk_name(enum ib_mr_dma_fault fault)
+{
+	static const char *const names[] = {
+#define CHK_NAME(NAME, name, text) #name,
+		IB_MR_DMA_FAULTS(CHK_NAME)
+	};
+
+	return names[fault];
+}
+
+/* Since @before, @fault was found @n times, and no other. */
+static void chk_expect(struct kunit *test, struct ib_device *dev, const u64 *before,
+		       enum ib_mr_dma_fault fault, u64 n, const char *what)
+{
+	u64 now[IB_MR_DMA_FAULT_COUNT];
+	int i;
+
+	chk_faults(dev, now);
+	for (i = 0; i < IB_MR_DMA_FAULT_COUNT; i++)
+		KUNIT_EXPECT_EQ_MSG(test, now[i] - before[i], i == (int)fault ? n : 0,
+				    "%s: %s", what, chk_name(i));
+}
+
+static u64 chk_map(struct kunit *test, struct ib_device *dev, void *buf, size_t size,
+		   enum dma_data_direction dir)
+{
+	u64 addr = ib_dma_map_single(dev, buf, size, dir);
+
+	KUNIT_EXPECT_EQ(test, ib_dma_mapping_error(dev, addr), 0);
+	return addr;
+}
+
+/*
+ * The faults. Each function does the same steps, right or (@wrong) with the fault in them, and leaves
+ * nothing mapped.
+ */
+struct chk {
+	struct kunit *test;
+	struct ib_device *dev;
+	u8 *buf;		/* a page, and one more */
+	bool wrong;
+};
+
+static noinline void chk_unmap_size(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_TO_DEVICE);
+
+	ib_dma_unmap_single(c->dev, addr, c->wrong ? 128 : 256, DMA_TO_DEVICE);
+}
+
+static noinline void chk_unmap_nents(struct chk *c)
+{
+	struct scatterlist sg[3];
+	int i;
+
+	sg_init_table(sg, 3);
+	for (i = 0; i < 3; i++)
+		sg_set_buf(&sg[i], c->buf + 1000 * i, 500);
+	KUNIT_EXPECT_EQ(c->test, ib_dma_map_sg(c->dev, sg, 3, DMA_TO_DEVICE), 3);
+	ib_dma_unmap_sg(c->dev, sg, c->wrong ? 2 : 3, DMA_TO_DEVICE);
+}
+
+static noinline void chk_unmap_dir(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_TO_DEVICE);
+
+	ib_dma_unmap_page(c->dev, addr, 256, c->wrong ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
+}
+
+static noinline void chk_unmap_call(struct chk *c)
+{
+	struct scatterlist sg;
+
+	sg_init_one(&sg, c->buf, 300);
+	KUNIT_EXPECT_EQ(c->test, ib_dma_map_sg(c->dev, &sg, 1, DMA_TO_DEVICE), 1);
+	if (c->wrong)
+		ib_dma_unmap_single(c->dev, sg_dma_address(&sg), 300, DMA_TO_DEVICE);
+	else
+		ib_dma_unmap_sg(c->dev, &sg, 1, DMA_TO_DEVICE);
+}
+
+/* A list taken apart entry by entry: said of the one that is not the first. */
+static noinline void chk_unmap_entry(struct chk *c)
+{
+	struct scatterlist sg[2];
+
+	sg_init_table(sg, 2);
+	sg_set_buf(&sg[0], c->buf, 100);
+	sg_set_buf(&sg[1], c->buf + 200, 100);
+	KUNIT_EXPECT_EQ(c->test, ib_dma_map_sg(c->dev, sg, 2, DMA_TO_DEVICE), 2);
+	if (c->wrong)
+		ib_dma_unmap_single(c->dev, sg_dma_address(&sg[1]), 100, DMA_TO_DEVICE);
+	ib_dma_unmap_sg(c->dev, sg, 2, DMA_TO_DEVICE);
+}
+
+static noinline void chk_coherent_size(struct chk *c)
+{
+	u64 handle;
+	void *p = ib_dma_alloc_coherent(c->dev, 100, &handle, GFP_KERNEL);
+
+	KUNIT_EXPECT_NOT_NULL(c->test, p);
+	ib_dma_free_coherent(c->dev, c->wrong ? 3 * PAGE_SIZE : 100, p, handle);
+}
+
+static noinline void chk_unmap_twice(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_TO_DEVICE);
+	int i;
+
+	for (i = 0; i <= c->wrong; i++)
+		ib_dma_unmap_single(c->dev, addr, 256, DMA_TO_DEVICE);
+}
+
+static noinline void chk_never_mapped(struct chk *c)
+{
+	u64 addr = c->wrong ? (uintptr_t)c->buf + 777 :
+			      chk_map(c->test, c->dev, c->buf, 64, DMA_TO_DEVICE);
+
+	ib_dma_unmap_single(c->dev, addr, 64, DMA_TO_DEVICE);
+}
+
+static noinline void chk_unmap_failed(struct chk *c)
+{
+	u64 addr;
+
+	ibmr_dma_fail_map(1);
+	addr = ib_dma_map_single(c->dev, c->buf, 64, DMA_TO_DEVICE);
+	if (!ib_dma_mapping_error(c->dev, addr) || c->wrong)
+		ib_dma_unmap_single(c->dev, addr, 64, DMA_TO_DEVICE);
+}
+
+static noinline void chk_sync_outside(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_FROM_DEVICE);
+
+	/* A part, that begins anywhere, is all right. */
+	ib_dma_sync_single_for_cpu(c->dev, addr + 100, c->wrong ? 157 : 156, DMA_FROM_DEVICE);
+	ib_dma_unmap_single(c->dev, addr, 256, DMA_FROM_DEVICE);
+}
+
+/* The part begins in another page than the mapping. */
+static noinline void chk_sync_far(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, PAGE_SIZE + 100, DMA_FROM_DEVICE);
+
+	ib_dma_sync_single_for_cpu(c->dev, addr + PAGE_SIZE + (c->wrong ? 200 : 20), 50,
+				   DMA_FROM_DEVICE);
+	ib_dma_unmap_single(c->dev, addr, PAGE_SIZE + 100, DMA_FROM_DEVICE);
+}
+
+static noinline void chk_sync_late(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_FROM_DEVICE);
+
+	if (!c->wrong)
+		ib_dma_sync_single_for_cpu(c->dev, addr, 256, DMA_FROM_DEVICE);
+	ib_dma_unmap_single(c->dev, addr, 256, DMA_FROM_DEVICE);
+	if (c->wrong)
+		ib_dma_sync_single_for_cpu(c->dev, addr, 256, DMA_FROM_DEVICE);
+}
+
+static noinline void chk_sync_dir(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_TO_DEVICE);
+	u64 both = chk_map(c->test, c->dev, c->buf + 1024, 256, DMA_BIDIRECTIONAL);
+
+	/* Either direction suits a mapping that has both. */
+	ib_dma_sync_single_for_cpu(c->dev, both, 256, DMA_FROM_DEVICE);
+	ib_dma_sync_single_for_device(c->dev, both, 256, DMA_TO_DEVICE);
+	ib_dma_sync_single_for_device(c->dev, addr, 256,
+				      c->wrong ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE);
+	ib_dma_unmap_single(c->dev, addr, 256, DMA_TO_DEVICE);
+	ib_dma_unmap_single(c->dev, both, 256, DMA_BIDIRECTIONAL);
+}
+
+static noinline void chk_unchecked(struct chk *c)
+{
+	u64 addr = ib_dma_map_single(c->dev, c->buf, 256, DMA_BIDIRECTIONAL);
+	struct ib_phys_buf phys = { .addr = addr, .size = 256 };
+	struct ib_mr *mr;
+
+	if (!c->wrong)
+		KUNIT_EXPECT_EQ(c->test, ib_dma_mapping_error(c->dev, addr), 0);
+	mr = ibt_mr(c->test, ib_reg_phys_mr(ibt_pd(c->test), &phys, 1, LW | RR, &addr));
+	KUNIT_EXPECT_EQ(c->test, ibt_dereg(c->test, mr), 0);
+	ib_dma_unmap_single(c->dev, addr, 256, DMA_BIDIRECTIONAL);
+}
+
+/* Used by a work request, of which we see nothing: told at the unmap. */
+static noinline void chk_unchecked_unmap(struct chk *c)
+{
+	u64 addr = ib_dma_map_page(c->dev, virt_to_page(c->buf), 0, 256, DMA_BIDIRECTIONAL);
+
+	if (!c->wrong)
+		KUNIT_EXPECT_EQ(c->test, ib_dma_mapping_error(c->dev, addr), 0);
+	ib_dma_unmap_page(c->dev, addr, 256, DMA_BIDIRECTIONAL);
+}
+
+static noinline void chk_on_stack(struct chk *c)
+{
+	u8 here[64] = "";
+	u8 *buf = c->wrong ? here : c->buf;
+	u64 addr = chk_map(c->test, c->dev, buf, 64, DMA_TO_DEVICE);
+
+	ib_dma_unmap_single(c->dev, addr, 64, DMA_TO_DEVICE);
+}
+
+static noinline void chk_not_linear(struct chk *c)
+{
+	void *v = vmalloc(PAGE_SIZE);
+	u64 addr;
+
+	KUNIT_ASSERT_NOT_NULL(c->test, v);
+	addr = chk_map(c->test, c->dev, c->wrong ? v : c->buf, 64, DMA_TO_DEVICE);
+	ib_dma_unmap_single(c->dev, addr, 64, DMA_TO_DEVICE);
+	vfree(v);
+}
+
+static noinline void chk_cpu_write(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_TO_DEVICE);
+
+	/* All right with a sync_for_cpu before, or a sync_for_device behind. */
+	ib_dma_sync_single_for_cpu(c->dev, addr, 256, DMA_TO_DEVICE);
+	c->buf[1]++;
+	ib_dma_sync_single_for_device(c->dev, addr, 256, DMA_TO_DEVICE);
+	c->buf[2]++;
+	if (!c->wrong)
+		ib_dma_sync_single_for_device(c->dev, addr, 256, DMA_TO_DEVICE);
+	ib_dma_unmap_single(c->dev, addr, 256, DMA_TO_DEVICE);
+}
+
+/* Parts belong to the CPU and the device in turn: nothing is said of what cannot be known. */
+static noinline void chk_cpu_write_from(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_FROM_DEVICE);
+
+	if (!c->wrong)
+		ib_dma_sync_single_for_cpu(c->dev, addr + 100, 8, DMA_FROM_DEVICE);
+	c->buf[100]++;
+	if (!c->wrong)
+		ib_dma_sync_single_for_device(c->dev, addr + 100, 8, DMA_FROM_DEVICE);
+	ib_dma_unmap_single(c->dev, addr, 256, DMA_FROM_DEVICE);
+}
+
+/* On a virtual-DMA device we can be the device: its addresses are the CPU's. */
+static noinline void chk_dev_outside(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf + 16, 100, DMA_FROM_DEVICE);
+	u8 *p = (u8 *)(uintptr_t)addr;
+
+	KUNIT_EXPECT_EQ(c->test, offset_in_page(p), offset_in_page(c->buf + 16));
+	memset(p, 0x11, c->wrong ? 101 : 100);
+	ib_dma_unmap_single(c->dev, addr, 100, DMA_FROM_DEVICE);
+}
+
+static noinline void chk_dev_before(struct chk *c)
+{
+	struct scatterlist sg[2];
+	u8 *p;
+
+	/* Two entries that meet inside a page have one shadow: no gap between them. */
+	sg_init_table(sg, 2);
+	sg_set_buf(&sg[0], c->buf + 16, 100);
+	sg_set_buf(&sg[1], c->buf + 116, 100);
+	KUNIT_EXPECT_EQ(c->test, ib_dma_map_sg(c->dev, sg, 2, DMA_FROM_DEVICE), 2);
+	KUNIT_EXPECT_EQ(c->test, (u64)sg_dma_address(&sg[1]), (u64)sg_dma_address(&sg[0]) + 100);
+	p = (u8 *)(uintptr_t)sg_dma_address(&sg[0]);
+	memset(p - c->wrong, 0x22, 200 + c->wrong);
+	ib_dma_unmap_sg(c->dev, sg, 2, DMA_FROM_DEVICE);
+}
+
+static noinline void chk_dev_late(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_FROM_DEVICE);
+	u8 *p = (u8 *)(uintptr_t)addr;
+
+	if (!c->wrong)
+		p[7] = 0x33;
+	ib_dma_unmap_single(c->dev, addr, 256, DMA_FROM_DEVICE);
+	if (c->wrong)
+		p[7] = 0x33;	/* still ours: the checker keeps it for a while */
+	ibmr_dma_settle(c->dev);
+}
+
+struct chk_report {
+	const char *desc;
+	enum ib_mr_dma_fault fault;
+	enum ib_mr_dma_check_mode from;		/* seen from this mode on */
+	void (*run)(struct chk *c);
+	bool no_map;				/* there is no mapping to show */
+	bool no_here;				/* nor a call */
+};
+
+#define T IB_MR_DMA_TRACK
+#define B IB_MR_DMA_BOUNCE
+static const struct chk_report chk_reports[] = {
+	{ "another size",	IB_MR_DMA_UNMAP_SIZE,	T, chk_unmap_size },
+	{ "another length of list", IB_MR_DMA_UNMAP_SIZE, T, chk_unmap_nents },
+	{ "coherent, another size", IB_MR_DMA_UNMAP_SIZE, T, chk_coherent_size },
+	{ "another direction",	IB_MR_DMA_UNMAP_DIR,	T, chk_unmap_dir },
+	{ "list as single",	IB_MR_DMA_UNMAP_CALL,	T, chk_unmap_call },
+	{ "entry of a list",	IB_MR_DMA_UNMAP_CALL,	T, chk_unmap_entry },
+	{ "unmapped twice",	IB_MR_DMA_UNMAP_TWICE,	T, chk_unmap_twice },
+	{ "never mapped",	IB_MR_DMA_NEVER_MAPPED, T, chk_never_mapped, true },
+	{ "failed map unmapped", IB_MR_DMA_NEVER_MAPPED, T, chk_unmap_failed, true },
+	{ "sync past the end",	IB_MR_DMA_SYNC_OUTSIDE, T, chk_sync_outside },
+	{ "sync behind the end", IB_MR_DMA_SYNC_OUTSIDE, T, chk_sync_far, true },
+	{ "sync after unmap",	IB_MR_DMA_SYNC_OUTSIDE, T, chk_sync_late },
+	{ "sync direction",	IB_MR_DMA_SYNC_DIR,	T, chk_sync_dir },
+	{ "unchecked, region",	IB_MR_DMA_UNCHECKED,	T, chk_unchecked },
+	{ "unchecked, unmap",	IB_MR_DMA_UNCHECKED,	T, chk_unchecked_unmap },
+	{ "buffer on stack",	IB_MR_DMA_ON_STACK,	T, chk_on_stack, true },
+	{ "vmalloc buffer",	IB_MR_DMA_NOT_LINEAR,	T, chk_not_linear, true },
+	{ "CPU write",		IB_MR_DMA_CPU_WRITE,	B, chk_cpu_write },
+	{ "CPU write, FROM",	IB_MR_DMA_CPU_WRITE,	B, chk_cpu_write_from },
+	{ "device past",	IB_MR_DMA_DEV_OUTSIDE,	B, chk_dev_outside },
+	{ "device before",	IB_MR_DMA_DEV_OUTSIDE,	B, chk_dev_before },
+	{ "device late",	IB_MR_DMA_DEV_LATE,	B, chk_dev_late, false, true },
+};
+
+static void chk_desc(const struct chk_report *r, char *desc)
+{
+	strscpy(desc, r->desc, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(chk_report, chk_reports, chk_desc);
+
+/* The text: name of the fault, and both call chains lead into the function at fault. */
+static void chk_text(struct kunit *test, const struct chk_report *r)
+{
+	char *text = kunit_kzalloc(test, SZ_4K, GFP_KERNEL);
+	char symbol[KSYM_SYMBOL_LEN], name[32];
+	char *here, *map;
+
+	KUNIT_ASSERT_NOT_NULL(test, text);
+	KUNIT_ASSERT_TRUE(test, ibmr_dma_last_report(text, SZ_4K));
+	scnprintf(name, sizeof(name), "[%s]", chk_name(r->fault));
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, name), "%s in: %s", name, text);
+	sprint_symbol_no_offset(symbol, (unsigned long)r->run);
+	*strchrnul(symbol, ' ') = 0;
+	here = strstr(text, "  here:");
+	map = strstr(text, "  the mapping:");
+	KUNIT_EXPECT_EQ_MSG(test, !here, r->no_here, "%s", text);
+	KUNIT_EXPECT_EQ_MSG(test, !map, r->no_map, "%s", text);
+	if (map) {
+		KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(map, symbol), "%s not in: %s", symbol, map);
+		*map = 0;
+	}
+	if (here)
+		KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(here, symbol), "%s not in: %s", symbol,
+					  here);
+}
+
+/* Right: no report. Wrong, twice at one place: counted twice, reported once. */
+static void chk_report(struct kunit *test)
+{
+	const struct chk_report *r = test->param_value;
+	struct chk c = { .test = test };
+	u64 before[IB_MR_DMA_FAULT_COUNT];
+	int mode, i;
+
+	c.buf = (u8 *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, 1);
+	KUNIT_ASSERT_NOT_NULL(test, c.buf);
+	for (mode = IB_MR_DMA_TRACK; mode <= IB_MR_DMA_BOUNCE; mode++) {
+		if (mode < (int)r->from)
+			continue;
+		c.dev = chk_begin(test, mode);
+		chk_faults(c.dev, before);
+		c.wrong = false;
+		r->run(&c);
+		ibmr_dma_settle(c.dev);
+		chk_expect(test, c.dev, before, r->fault, 0, "done right");
+
+		c.wrong = true;
+		for (i = 0; i < 2; i++) {
+			r->run(&c);
+			ibmr_dma_settle(c.dev);
+		}
+		chk_expect(test, c.dev, before, r->fault, 2, "done wrong twice");
+		KUNIT_EXPECT_EQ_MSG(test, ibmr_dma_sites(r->fault), 1U, "%s", r->desc);
+		chk_text(test, r);
+		KUNIT_EXPECT_EQ(test, ibmr_dma_live(c.dev), 0ULL);
+		ibmr_dma_fail_map(0);
+	}
+	free_pages((unsigned long)c.buf, 1);
+}
+
+/* The checker off: the same faults, and not a word. */
+static void chk_off(struct kunit *test)
+{
+	struct ib_device *dev = ibt_dev(test);
+	u64 before[IB_MR_DMA_FAULT_COUNT];
+	struct chk c = { .test = test, .dev = dev, .wrong = true };
+	int i;
+
+	c.buf = (u8 *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, 1);
+	KUNIT_ASSERT_NOT_NULL(test, c.buf);
+	KUNIT_ASSERT_EQ(test, ib_mr_dma_check_get(dev), (int)IB_MR_DMA_OFF);
+	chk_faults(dev, before);
+	for (i = 0; i < ARRAY_SIZE(chk_reports); i++) {
+		/* These need a checker to go wrong at all, or are unsafe without. */
+		if (chk_reports[i].run == chk_dev_late || chk_reports[i].run == chk_unmap_failed ||
+		    chk_reports[i].run == chk_coherent_size)
+			continue;
+		chk_reports[i].run(&c);
+	}
+	ibmr_dma_fail_map(0);
+	chk_expect(test, dev, before, 0, 0, "off");
+	free_pages((unsigned long)c.buf, 1);
+}
+
+/* A device goes with two mappings alive, made at one place; they are unmapped late, all the same. */
+static noinline u64 chk_leaky(struct kunit *test, struct ib_device *dev, u8 *buf)
+{
+	return chk_map(test, dev, buf, 64, DMA_TO_DEVICE);
+}
+
+static void chk_leak(struct kunit *test)
+{
+	u8 *buf = kunit_kzalloc(test, 4096, GFP_KERNEL);
+	struct ib_device *dev;
+	u64 addr[3];
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	chk_begin(test, IB_MR_DMA_TRACK);
+	dev = ibt_dma_device(test);
+	KUNIT_ASSERT_EQ(test, ibmr_dma_dev_add(dev, NULL), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_set(dev, IB_MR_DMA_TRACK), 0);
+	for (i = 0; i < 3; i++)
+		addr[i] = chk_leaky(test, dev, buf + 64 * i);
+	ib_dma_unmap_single(dev, addr[0], 64, DMA_TO_DEVICE);
+	ibmr_dma_dev_remove(dev);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_reports(dev, IB_MR_DMA_LEAK), 0ULL);
+	ibmr_dma_leaks_now();
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_reports(dev, IB_MR_DMA_LEAK), 2ULL);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_sites(IB_MR_DMA_LEAK), 1U);
+	ibmr_dma_leaks_now();
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_reports(dev, IB_MR_DMA_LEAK), 2ULL);
+	for (i = 1; i < 3; i++)
+		ib_dma_unmap_single(dev, addr[i], 64, DMA_TO_DEVICE);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_reports(dev, IB_MR_DMA_NEVER_MAPPED), 0ULL);
+}
+
+/* A device that goes clean leaves nothing to say. */
+static void chk_no_leak(struct kunit *test)
+{
+	u8 *buf = kunit_kzalloc(test, 64, GFP_KERNEL);
+	struct ib_device *dev;
+	u64 addr;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	chk_begin(test, IB_MR_DMA_TRACK);
+	dev = ibt_dma_device(test);
+	KUNIT_ASSERT_EQ(test, ibmr_dma_dev_add(dev, NULL), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_set(dev, IB_MR_DMA_TRACK), 0);
+	addr = chk_map(test, dev, buf, 64, DMA_TO_DEVICE);
+	ib_dma_unmap_single(dev, addr, 64, DMA_TO_DEVICE);
+	ibmr_dma_dev_remove(dev);
+	ibmr_dma_leaks_now();
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_reports(dev, IB_MR_DMA_LEAK), 0ULL);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_sites(IB_MR_DMA_LEAK), 0U);
+}
+
+/* The same memory mapped twice: an unmap takes the mapping that it fits. */
+static void chk_overlap(struct kunit *test)
+{
+	struct ib_device *dev = chk_begin(test, IB_MR_DMA_TRACK);
+	u8 *buf = kunit_kzalloc(test, 1024, GFP_KERNEL);
+	u64 before[IB_MR_DMA_FAULT_COUNT], a, b, c;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	chk_faults(dev, before);
+	a = chk_map(test, dev, buf, 1024, DMA_TO_DEVICE);
+	b = chk_map(test, dev, buf, 512, DMA_TO_DEVICE);
+	c = chk_map(test, dev, buf, 512, DMA_FROM_DEVICE);
+	ib_dma_sync_single_for_cpu(dev, c + 10, 10, DMA_FROM_DEVICE);
+	ib_dma_sync_single_for_device(dev, a + 600, 10, DMA_TO_DEVICE);
+	ib_dma_unmap_single(dev, b, 512, DMA_TO_DEVICE);
+	ib_dma_unmap_single(dev, a, 1024, DMA_TO_DEVICE);
+	ib_dma_unmap_single(dev, c, 512, DMA_FROM_DEVICE);
+	chk_expect(test, dev, before, 0, 0, "overlapping");
+}
+
+/* Modes change while something is mapped: data arrive, nothing is reported, nothing stays. */
+static void chk_modes(struct kunit *test)
+{
+	struct ib_device *dev = chk_begin(test, IB_MR_DMA_OFF);
+	u8 *buf = kunit_kzalloc(test, 64, GFP_KERNEL);
+	u64 before[IB_MR_DMA_FAULT_COUNT], addr;
+	int made, then;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	chk_faults(dev, before);
+	for (made = IB_MR_DMA_OFF; made <= IB_MR_DMA_BOUNCE; made++) {
+		for (then = IB_MR_DMA_OFF; then <= IB_MR_DMA_BOUNCE; then++) {
+			chk_mode(test, made);
+			addr = chk_map(test, dev, buf, 64, DMA_FROM_DEVICE);
+			KUNIT_EXPECT_EQ(test, addr != (uintptr_t)buf, made == IB_MR_DMA_BOUNCE);
+			chk_mode(test, then);
+			memset((void *)(uintptr_t)addr, 16 * made + then + 1, 64);
+			ib_dma_sync_single_for_cpu(dev, addr, 64, DMA_FROM_DEVICE);
+			KUNIT_EXPECT_EQ(test, buf[63], 16 * made + then + 1);
+			memset((void *)(uintptr_t)addr, 16 * made + then + 2, 64);
+			ib_dma_unmap_single(dev, addr, 64, DMA_FROM_DEVICE);
+			KUNIT_EXPECT_EQ_MSG(test, buf[63], 16 * made + then + 2, "%d -> %d", made,
+					    then);
+			KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);
+		}
+	}
+	chk_expect(test, dev, before, 0, 0, "modes");
+}
+
+static void chk_mode_args(struct kunit *test)
+{
+	struct ib_device *dev = chk_begin(test, IB_MR_DMA_OFF);
+
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_set(dev, -1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_set(dev, 3), -EINVAL);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_set(NULL, IB_MR_DMA_TRACK), -ENODEV);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_get(NULL), -ENODEV);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_get(dev), (int)IB_MR_DMA_OFF);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_reports(dev, IB_MR_DMA_FAULT_COUNT), 0ULL);
+}
+
+/* A map fails: the error says so, in every form, and nothing is left behind. */
+static void chk_map_fails(struct kunit *test)
+{
+	u8 *buf = kunit_kzalloc(test, 1024, GFP_KERNEL);
+	u64 before[IB_MR_DMA_FAULT_COUNT], addr;
+	struct ib_device *dev;
+	struct scatterlist sg[2];
+	int mode;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	for (mode = IB_MR_DMA_TRACK; mode <= IB_MR_DMA_BOUNCE; mode++) {
+		dev = chk_begin(test, mode);
+		chk_faults(dev, before);
+
+		ibmr_dma_fail_map(2);
+		addr = chk_map(test, dev, buf, 64, DMA_TO_DEVICE);
+		ib_dma_unmap_single(dev, addr, 64, DMA_TO_DEVICE);
+		addr = ib_dma_map_single(dev, buf, 64, DMA_TO_DEVICE);
+		KUNIT_EXPECT_NE(test, ib_dma_mapping_error(dev, addr), 0);
+
+		ibmr_dma_fail_map(1);
+		addr = ib_dma_map_page(dev, virt_to_page(buf), offset_in_page(buf), 64,
+				       DMA_TO_DEVICE);
+		KUNIT_EXPECT_NE(test, ib_dma_mapping_error(dev, addr), 0);
+
+		sg_init_table(sg, 2);
+		sg_set_buf(&sg[0], buf, 64);
+		sg_set_buf(&sg[1], buf + 512, 64);
+		sg_dma_address(&sg[0]) = 0x5555;
+		ibmr_dma_fail_map(1);
+		KUNIT_EXPECT_EQ(test, ib_dma_map_sg(dev, sg, 2, DMA_TO_DEVICE), 0);
+		KUNIT_EXPECT_EQ(test, (u64)sg_dma_address(&sg[0]), 0x5555ULL);
+
+		addr = 0x1234;
+		ibmr_dma_fail_map(1);
+		KUNIT_EXPECT_NULL(test, ib_dma_alloc_coherent(dev, 64, &addr, GFP_KERNEL));
+		KUNIT_EXPECT_EQ(test, addr, 0x1234ULL);
+
+		KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);
+		chk_expect(test, dev, before, 0, 0, "failed maps");
+
+		/* Who does not look builds a region of it. */
+		ibmr_dma_fail_map(1);
+		addr = ib_dma_map_single(dev, buf, 64, DMA_TO_DEVICE);
+		ibmr_dma_used(dev, addr, 64);
+		chk_expect(test, dev, before, IB_MR_DMA_UNCHECKED, 1, "a failed map used");
+	}
+}
+
+static void chk_write_file(struct kunit *test, const char *path, const char *text)
+{
+	struct file *file = filp_open(path, O_WRONLY, 0);
+	loff_t pos = 0;
+
+	KUNIT_ASSERT_FALSE_MSG(test, IS_ERR(file), "%s", path);
+	KUNIT_EXPECT_EQ(test, kernel_write(file, text, strlen(text), &pos), (ssize_t)strlen(text));
+	fput(file);
+}
+
+/* The same by the kernel's fault injection. */
+static void chk_fault_injection(struct kunit *test)
+{
+	struct ib_device *dev = chk_begin(test, IB_MR_DMA_BOUNCE);
+	u8 *buf = kunit_kzalloc(test, 64, GFP_KERNEL);
+	u64 addr;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	if (!IS_ENABLED(CONFIG_FAULT_INJECTION_DEBUG_FS))
+		kunit_skip(test, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
+#define FAIL "/sys/kernel/debug/ib_mr/fail_dma_map/"
+	chk_write_file(test, FAIL "verbose", "0");
+	chk_write_file(test, FAIL "times", "3");
+	chk_write_file(test, FAIL "probability", "100");
+	for (i = 0; i < 4; i++) {
+		addr = ib_dma_map_single(dev, buf, 64, DMA_TO_DEVICE);
+		KUNIT_EXPECT_EQ(test, !!ib_dma_mapping_error(dev, addr), i < 3);
+	}
+	chk_write_file(test, FAIL "probability", "0");
+	ib_dma_unmap_single(dev, addr, 64, DMA_TO_DEVICE);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);
+}
+
+/* Without memory a bounced map fails; a tracked one is made, and its unmap is not held against it. */
+static void chk_no_memory(struct kunit *test)
+{
+	u8 *buf = kunit_kzalloc(test, 8192, GFP_KERNEL);
+	u64 before[IB_MR_DMA_FAULT_COUNT];
+	struct ib_device *dev;
+	struct scatterlist sg[3];
+	int mode, nth, n, hits;
+	bool hit;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	sg_init_table(sg, 3);
+	for (n = 0; n < 3; n++)
+		sg_set_buf(&sg[n], buf + 2000 * n, 1000);
+	for (mode = IB_MR_DMA_TRACK; mode <= IB_MR_DMA_BOUNCE; mode++) {
+		dev = chk_begin(test, mode);
+		chk_faults(dev, before);
+		for (nth = 1, hits = 0, hit = true; hit; nth++) {
+			ibmr_fault_arm(nth);
+			n = ib_dma_map_sg(dev, sg, 3, DMA_BIDIRECTIONAL);
+			hit = ibmr_fault_disarm();
+			hits += hit;
+			KUNIT_EXPECT_EQ(test, n, hit && mode == IB_MR_DMA_BOUNCE ? 0 : 3);
+			if (n)
+				ib_dma_unmap_sg(dev, sg, 3, DMA_BIDIRECTIONAL);
+			KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);
+		}
+		/* The mapping, and a shadow for each entry. */
+		KUNIT_EXPECT_EQ(test, hits, mode == IB_MR_DMA_BOUNCE ? 4 : 1);
+		chk_expect(test, dev, before, 0, 0, "no memory");
+	}
+}
+
+/* Mappings that are older than the checker are not reported when they go. */
+static void chk_older(struct kunit *test)
+{
+	struct ib_device *dev = chk_begin(test, IB_MR_DMA_TRACK);
+	u8 *buf = kunit_kzalloc(test, 256, GFP_KERNEL);
+	u64 before[IB_MR_DMA_FAULT_COUNT], old[2];
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	chk_faults(dev, before);
+	chk_mode(test, IB_MR_DMA_OFF);
+	for (i = 0; i < 2; i++)
+		old[i] = chk_map(test, dev, buf + 64 * i, 64, DMA_FROM_DEVICE);
+	chk_mode(test, IB_MR_DMA_TRACK);
+	for (i = 0; i < 2; i++) {
+		ib_dma_sync_single_for_cpu(dev, old[i], 64, DMA_FROM_DEVICE);
+		ib_dma_unmap_single(dev, old[i], 64, DMA_FROM_DEVICE);
+	}
+	chk_expect(test, dev, before, 0, 0, "older than the checker");
+	/* No more of them: now it is a fault. */
+	ib_dma_unmap_single(dev, old[0], 64, DMA_FROM_DEVICE);
+	chk_expect(test, dev, before, IB_MR_DMA_NEVER_MAPPED, 1, "none left");
+}
+
+/* Many at once, overlapping, while the mode changes. */
+struct chk_many {
+	struct ib_device *dev;
+	u8 *buf;
+	bool modes;
+};
+
+static int chk_many_run(void *arg, int i)
+{
+	struct chk_many *m = arg;
+	struct scatterlist sg[2];
+	u64 addr;
+	int k;
+
+	if (!i) {
+		for (k = 0; k < 60 && m->modes; k++) {
+			if (ib_mr_dma_check_set(m->dev, IB_MR_DMA_TRACK + (k & 1)))
+				return -EINVAL;
+			usleep_range(200, 1000);
+		}
+		return 0;
+	}
+	sg_init_table(sg, 2);
+	sg_set_buf(&sg[0], m->buf + 8 * i, 100);
+	sg_set_buf(&sg[1], m->buf + PAGE_SIZE + 8 * i, 100);
+	for (k = 0; k < 2000; k++) {
+		addr = ib_dma_map_single(m->dev, m->buf + (k & 15), 1000, DMA_TO_DEVICE);
+		if (ib_dma_mapping_error(m->dev, addr))
+			return -ENOMEM;
+		ib_dma_sync_single_for_device(m->dev, addr + 100, 50, DMA_TO_DEVICE);
+		if (ib_dma_map_sg(m->dev, sg, 2, DMA_TO_DEVICE) != 2)
+			return -ENOMEM;
+		ib_dma_sync_single_for_device(m->dev, sg_dma_address(&sg[1]), 100, DMA_TO_DEVICE);
+		ib_dma_unmap_single(m->dev, addr, 1000, DMA_TO_DEVICE);
+		ib_dma_unmap_sg(m->dev, sg, 2, DMA_TO_DEVICE);
+		if (!(k % 64))
+			cond_resched();
+	}
+	return 0;
+}
+
+static void chk_many(struct kunit *test)
+{
+	struct ib_device *dev = chk_begin(test, IB_MR_DMA_TRACK);
+	struct chk_many m = { .dev = dev, .modes = true };
+	u64 before[IB_MR_DMA_FAULT_COUNT];
+
+	m.buf = (u8 *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, 1);
+	KUNIT_ASSERT_NOT_NULL(test, m.buf);
+	chk_faults(dev, before);
+	ibt_parallel(test, 4, chk_many_run, &m);
+	chk_expect(test, dev, before, 0, 0, "many");
+	KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);
+	free_pages((unsigned long)m.buf, 1);
+}
+
+static struct kunit_case chk_cases[] = {
+	KUNIT_CASE_PARAM(chk_report, chk_report_gen_params),
+	KUNIT_CASE(chk_off),
+	KUNIT_CASE(chk_leak),
+	KUNIT_CASE(chk_no_leak),
+	KUNIT_CASE(chk_overlap),
+	KUNIT_CASE(chk_modes),
+	KUNIT_CASE(chk_mode_args),
+	KUNIT_CASE(chk_map_fails),
+	KUNIT_CASE(chk_fault_injection),
+	KUNIT_CASE(chk_no_memory),
+	KUNIT_CASE(chk_older),
+	KUNIT_CASE(chk_many),
+	{}
+};
+
+IBT_SUITE(dma_check, chk_cases);
