@@ -302,6 +302,7 @@ unsigned int ibmr_pagevec_sg_nents(const struct ibmr_pagevec *pv)
 	}
 	return nents;
 }
+IBMR_EXPORT_INTERNAL(ibmr_pagevec_sg_nents);
 
 /* @sgl: initialised, of ibmr_pagevec_sg_nents() entries, chained or not. */
 void ibmr_pagevec_to_sg(const struct ibmr_pagevec *pv, struct scatterlist *sgl)
@@ -322,3 +323,4 @@ void ibmr_pagevec_to_sg(const struct ibmr_pagevec *pv, struct scatterlist *sgl)
 		}
 	}
 }
+IBMR_EXPORT_INTERNAL(ibmr_pagevec_to_sg);
