@@ -47,6 +47,10 @@ u64 ibmr_dma_live(struct ib_device *device);
 void ibmr_dma_forget_reports(void);
 bool ibmr_dma_last_report(char *buf, size_t size);
 
+#ifdef CONFIG_FAULT_INJECTION
+extern struct fault_attr ibmr_dma_fault_attr;
+#endif
+
 /* Let the @nth map from now fail (1: the next), once; 0 takes it back. */
 void ibmr_dma_fail_map(unsigned int nth);
 

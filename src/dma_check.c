@@ -37,7 +37,8 @@
 #define IBMR_DMA_SHOWN	256
 
 #ifdef CONFIG_FAULT_INJECTION
-static DECLARE_FAULT_ATTR(ibmr_dma_fault_attr);
+DECLARE_FAULT_ATTR(ibmr_dma_fault_attr);
+IBMR_EXPORT_INTERNAL(ibmr_dma_fault_attr);
 #endif
 static atomic_t ibmr_dma_fail_at;
 

@@ -101,6 +101,11 @@ static int ibmr_dma_set_mode(struct ibmr_dma_dev *dd, enum ib_mr_dma_check_mode 
 		return -EOPNOTSUPP;
 	}
 	if (mode != IB_MR_DMA_OFF && !dd->keyed) {
+		/* Unmaps too many while nobody looked; they are not to be held against what comes. */
+		long unseen = ibmr_dma_unseen();
+
+		if (unseen < 0)
+			this_cpu_sub(ib_mr_dma_unseen, unseen);
 		static_branch_inc(&ib_mr_dma_checking);
 		dd->keyed = true;
 	}

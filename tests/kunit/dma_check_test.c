@@ -4,10 +4,12 @@
  * that change while something is mapped; maps that fail.
  */
 
-#include <linux/fs.h>
+#include <linux/fault-inject.h>
+#include <linux/kallsyms.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 #include <rdma/ib_dma.h>
 
@@ -34,13 +36,14 @@ static struct ib_device *chk_begin(struct kunit *test, enum ib_mr_dma_check_mode
 	int i;
 
 	ibt_defer(test, chk_mode_back, dev);
-	chk_mode(test, mode);
+	chk_mode(test, IB_MR_DMA_TRACK);
 	for (i = 0; ibmr_dma_unseen() > 0; i++) {
 		KUNIT_ASSERT_LT(test, i, 10000);
 		ib_dma_unmap_single(dev, 0xdead0000ULL + 64 * i, 64, DMA_TO_DEVICE);
 	}
 	ibmr_dma_settle(dev);
 	ibmr_dma_forget_reports();
+	chk_mode(test, mode);
 	return dev;
 }
 
@@ -628,38 +631,29 @@ static void chk_map_fails(struct kunit *test)
 	}
 }
 
-static void chk_write_file(struct kunit *test, const char *path, const char *text)
-{
-	struct file *file = filp_open(path, O_WRONLY, 0);
-	loff_t pos = 0;
-
-	KUNIT_ASSERT_FALSE_MSG(test, IS_ERR(file), "%s", path);
-	KUNIT_EXPECT_EQ(test, kernel_write(file, text, strlen(text), &pos), (ssize_t)strlen(text));
-	fput(file);
-}
-
-/* The same by the kernel's fault injection. */
+/* The same by the kernel's fault injection (fail_dma_map in debugfs). */
 static void chk_fault_injection(struct kunit *test)
 {
+#ifdef CONFIG_FAULT_INJECTION
 	struct ib_device *dev = chk_begin(test, IB_MR_DMA_BOUNCE);
 	u8 *buf = kunit_kzalloc(test, 64, GFP_KERNEL);
 	u64 addr;
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
-	if (!IS_ENABLED(CONFIG_FAULT_INJECTION_DEBUG_FS))
-		kunit_skip(test, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
-#define FAIL "/sys/kernel/debug/ib_mr/fail_dma_map/"
-	chk_write_file(test, FAIL "verbose", "0");
-	chk_write_file(test, FAIL "times", "3");
-	chk_write_file(test, FAIL "probability", "100");
+	ibmr_dma_fault_attr.verbose = 0;
+	atomic_set(&ibmr_dma_fault_attr.times, 3);
+	ibmr_dma_fault_attr.probability = 100;
 	for (i = 0; i < 4; i++) {
 		addr = ib_dma_map_single(dev, buf, 64, DMA_TO_DEVICE);
 		KUNIT_EXPECT_EQ(test, !!ib_dma_mapping_error(dev, addr), i < 3);
 	}
-	chk_write_file(test, FAIL "probability", "0");
+	ibmr_dma_fault_attr.probability = 0;
 	ib_dma_unmap_single(dev, addr, 64, DMA_TO_DEVICE);
 	KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);
+#else
+	kunit_skip(test, "kernel without CONFIG_FAULT_INJECTION");
+#endif
 }
 
 /* Without memory a bounced map fails; a tracked one is made, and its unmap is not held against it. */

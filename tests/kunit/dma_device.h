@@ -14,9 +14,6 @@ struct ib_device *ibt_dma_device(struct kunit *test);
 /* The bytes that the device reaches at a DMA address (x86: DMA addresses are physical ones). */
 void *ibt_dma_mem(u64 addr);
 
-/* How many complaints CONFIG_DMA_API_DEBUG has made; -1 where the kernel has none. */
-long ibt_dma_api_errors(struct kunit *test);
-
 /* What the DMA API was given. */
 enum ibt_dma_call {
 	IBT_DMA_MAP, IBT_DMA_UNMAP, IBT_DMA_MAP_SG, IBT_DMA_UNMAP_SG, IBT_DMA_SYNC_CPU,
