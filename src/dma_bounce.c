@@ -17,10 +17,12 @@
  * back, so bytes that the device did not write stay what they were, as the kernel's own bouncing
  * (swiotlb) has it; up to seven bytes around what it did write may become poison.
  *
- * Three faults show themselves here. The buffer's hash is taken when the device gets it and compared
- * when the CPU asks for it back: the CPU wrote meanwhile, which the device may or may not have seen.
- * At the unmap the poison around the buffer must be whole. After the unmap the shadow is poisoned,
- * kept for a while, and must still be poison when it is freed.
+ * Some faults show themselves here. Hashes of the buffer and of its shadow are taken when one side
+ * gets it, and compared when the other does: the CPU wrote while the device owned it; the device
+ * wrote, and the buffer is given to it again with no sync_for_cpu between; the CPU wrote, and asks
+ * for the buffer again with no sync_for_device between. At the unmap the poison around the buffer
+ * must be whole. After the unmap the shadow is poisoned, kept for a while, and must still be poison
+ * when it is freed.
  */
 
 #include <linux/dma-mapping.h>
@@ -87,7 +89,7 @@ static void ibmr_dma_poison(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent)
 	memset64(ent->shadow, map->poison, ent->shadow_size / sizeof(u64));
 }
 
-static u32 ibmr_dma_sum(const struct ibmr_dma_map *map)
+static u32 ibmr_dma_cpu_sum(const struct ibmr_dma_map *map)
 {
 	unsigned int i;
 	u32 sum = 0;
@@ -97,25 +99,52 @@ static u32 ibmr_dma_sum(const struct ibmr_dma_map *map)
 	return sum;
 }
 
-/* The device's from here. */
-static void ibmr_dma_give(struct ibmr_dma_map *map)
+static u32 ibmr_dma_dev_sum(const struct ibmr_dma_map *map)
 {
-	map->sum = ibmr_dma_sum(map);
-	WRITE_ONCE(map->owned, true);
+	unsigned int i;
+	u32 sum = 0;
+
+	for (i = 0; i < map->nr; i++)
+		sum = jhash((void *)(uintptr_t)map->ent[i].it.start, map->ent[i].len, sum);
+	return sum;
 }
 
-/* The CPU's from here, all or some of it. */
-static void ibmr_dma_take_back(struct ibmr_dma_map *map, unsigned long ip)
+/* From here on it is @owner's, all of it; or who knows. */
+static void ibmr_dma_pass(struct ibmr_dma_map *map, enum ibmr_dma_owner owner)
 {
-	if (!READ_ONCE(map->owned))
+	if (owner != IBMR_DMA_UNKNOWN)
+		map->cpu_sum = ibmr_dma_cpu_sum(map);
+	if (owner == IBMR_DMA_DEVICE && ibmr_dma_from_device(map->dir))
+		map->dev_sum = ibmr_dma_dev_sum(map);
+	map->owner = owner;
+}
+
+/* Before a sync_for_cpu, and before the copy of an unmap (@last). */
+static void ibmr_dma_judge_cpu(struct ibmr_dma_map *map, bool last, bool copies, unsigned long ip)
+{
+	if (map->owner == IBMR_DMA_UNKNOWN || ibmr_dma_cpu_sum(map) == map->cpu_sum)
 		return;
-	WRITE_ONCE(map->owned, false);
-	if (ip && ibmr_dma_sum(map) != map->sum)
+	if (map->owner == IBMR_DMA_DEVICE)
 		ibmr_dma_report(map->dd, IB_MR_DMA_CPU_WRITE, ip, map,
 				"between the map or the last sync_for_device, and here; %s",
 				ibmr_dma_to_device(map->dir) ?
 				"the device may not have seen it (a sync_for_device is missing?)" :
 				"the buffer is mapped for the device to write");
+	else if (!last && ibmr_dma_to_device(map->dir))
+		ibmr_dma_report(map->dd, IB_MR_DMA_NO_SYNC_DEV, ip, map,
+				"between the last sync_for_cpu and this one; the device never saw it");
+	else if (copies)
+		ibmr_dma_report(map->dd, IB_MR_DMA_CPU_WRITE, ip, map,
+				"since the last sync_for_cpu; what the unmap brings from the device overwrites it");
+}
+
+/* Before a sync_for_device: it is the device's already, and the device has written to it. */
+static void ibmr_dma_judge_dev(struct ibmr_dma_map *map, unsigned long ip)
+{
+	if (map->owner == IBMR_DMA_DEVICE && ibmr_dma_from_device(map->dir) &&
+	    ibmr_dma_dev_sum(map) != map->dev_sum)
+		ibmr_dma_report(map->dd, IB_MR_DMA_NO_SYNC_CPU, ip, map,
+				"between the map or the last sync_for_device, and this one; who read the buffer read what was there before");
 }
 
 static void ibmr_dma_out(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, size_t off,
@@ -193,7 +222,7 @@ bool ibmr_dma_bounce(struct ibmr_dma_map *map)
 		for (i = 0; i < map->nr; i++)
 			ibmr_dma_out(map, &map->ent[i], 0, map->ent[i].len);
 	if (!(map->attrs & DMA_ATTR_SKIP_CPU_SYNC))
-		ibmr_dma_give(map);
+		ibmr_dma_pass(map, IBMR_DMA_DEVICE);
 	return true;
 }
 
@@ -223,20 +252,25 @@ void ibmr_dma_bounce_sync(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, u6
 			  enum dma_data_direction dir, bool for_cpu, unsigned long ip)
 {
 	size_t off = addr - ent->it.start;
+	/*
+	 * Who syncs a part keeps the rest, or does not; and other parts may be synced meanwhile. So only a
+	 * sync of the whole is judged, and makes an owner.
+	 */
+	bool whole = map->nr == 1 && size == ent->len;
 
 	if (for_cpu) {
-		ibmr_dma_take_back(map, ip);
+		if (ip && whole)
+			ibmr_dma_judge_cpu(map, false, false, ip);
 		if (ibmr_dma_from_device(dir) && ibmr_dma_from_device(map->dir))
 			ibmr_dma_in(map, ent, off, size);
+		ibmr_dma_pass(map, whole ? IBMR_DMA_CPU : IBMR_DMA_UNKNOWN);
 		return;
 	}
+	if (ip && whole)
+		ibmr_dma_judge_dev(map, ip);
 	if (ibmr_dma_to_device(dir) && ibmr_dma_to_device(map->dir))
 		ibmr_dma_out(map, ent, off, size);
-	/* Who gives a part back keeps the rest, or does not: from here on we cannot say. */
-	if (map->nr == 1 && size == ent->len)
-		ibmr_dma_give(map);
-	else
-		WRITE_ONCE(map->owned, false);
+	ibmr_dma_pass(map, whole ? IBMR_DMA_DEVICE : IBMR_DMA_UNKNOWN);
 }
 
 /* The device wrote beside its buffer? A list's entries that share pages have one buffer, the run. */
@@ -270,11 +304,13 @@ static void ibmr_dma_check_around(struct ibmr_dma_map *map, struct ibmr_dma_ent 
 void ibmr_dma_bounce_end(struct ibmr_dma_map *map, enum dma_data_direction dir,
 			 unsigned long attrs, bool quiet, unsigned long ip)
 {
+	bool copies = ibmr_dma_from_device(dir) && ibmr_dma_from_device(map->dir) &&
+		      !(attrs & DMA_ATTR_SKIP_CPU_SYNC);
 	unsigned int i;
 
-	ibmr_dma_take_back(map, quiet ? 0 : ip);
-	if (ibmr_dma_from_device(dir) && ibmr_dma_from_device(map->dir) &&
-	    !(attrs & DMA_ATTR_SKIP_CPU_SYNC))
+	if (!quiet)
+		ibmr_dma_judge_cpu(map, true, copies, ip);
+	if (copies)
 		for (i = 0; i < map->nr; i++)
 			ibmr_dma_in(map, &map->ent[i], 0, map->ent[i].len);
 	for (i = 0; i < map->nr; i++) {

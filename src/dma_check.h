@@ -27,6 +27,9 @@ struct ibmr_dma_stack {
 	unsigned long ip[IBMR_DMA_FRAMES];
 };
 
+/* After the sync of a part the one side may own it and the other the rest. */
+enum ibmr_dma_owner { IBMR_DMA_UNKNOWN, IBMR_DMA_DEVICE, IBMR_DMA_CPU };
+
 enum ibmr_dma_how { IBMR_DMA_SINGLE, IBMR_DMA_SG, IBMR_DMA_COHERENT };
 
 /**
@@ -91,8 +94,9 @@ struct ibmr_dma_ent {
  * @checked: ib_dma_mapping_error() was asked, or need not be
  * @told_unchecked: reported
  * @told_leak: reported
- * @owned: the device owns all of the buffer, and @sum is of the buffer then
- * @sum: hash of the buffer's bytes when the device got them
+ * @owner: who owns all of the buffer, as far as syncs tell
+ * @cpu_sum: hash of the buffer when the owner got it
+ * @dev_sum: hash of the shadow when the device got it
  * @poison: word that fills what the device was not given
  * @sg: list it was made from
  * @nents: the list's length as the map call said
@@ -115,8 +119,9 @@ struct ibmr_dma_map {
 	bool checked;
 	bool told_unchecked;
 	bool told_leak;
-	bool owned;
-	u32 sum;
+	enum ibmr_dma_owner owner;
+	u32 cpu_sum;
+	u32 dev_sum;
 	u64 poison;
 	struct scatterlist *sg;
 	int nents;

@@ -57,6 +57,8 @@ enum ib_mr_dma_check_mode {
 	X(NOT_LINEAR,   not_linear,   "the buffer is not linear-map memory (vmalloc or module data?)") \
 	X(LEAK,         leak,         "mapping still alive") \
 	X(CPU_WRITE,    cpu_write,    "the CPU wrote to the buffer while the device owned it") \
+	X(NO_SYNC_CPU,  no_sync_cpu,  "the device wrote, and no sync_for_cpu fetched it") \
+	X(NO_SYNC_DEV,  no_sync_dev,  "the CPU wrote, and no sync_for_device sent it") \
 	X(DEV_OUTSIDE,  dev_outside,  "the device wrote outside the mapping") \
 	X(DEV_LATE,     dev_late,     "the device wrote after the unmap")
 

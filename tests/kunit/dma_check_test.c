@@ -300,6 +300,44 @@ static noinline void chk_cpu_write_from(struct chk *c)
 	ib_dma_unmap_single(c->dev, addr, 256, DMA_FROM_DEVICE);
 }
 
+static noinline void chk_cpu_write_unmap(struct chk *c)
+{
+	unsigned long skip = c->wrong ? 0 : DMA_ATTR_SKIP_CPU_SYNC;
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_FROM_DEVICE);
+
+	ib_dma_sync_single_for_cpu(c->dev, addr, 256, DMA_FROM_DEVICE);
+	c->buf[100]++;
+	ib_dma_unmap_single_attrs(c->dev, addr, 256, DMA_FROM_DEVICE, skip);
+}
+
+static noinline void chk_no_sync_cpu(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_FROM_DEVICE);
+	u8 *p = (u8 *)(uintptr_t)addr;
+
+	p[9] = 0x44;
+	if (!c->wrong)
+		ib_dma_sync_single_for_cpu(c->dev, addr, 256, DMA_FROM_DEVICE);
+	ib_dma_sync_single_for_device(c->dev, addr, 256, DMA_FROM_DEVICE);
+	/* To give what is given already, and was not written to, is no fault. */
+	ib_dma_sync_single_for_device(c->dev, addr, 256, DMA_FROM_DEVICE);
+	ib_dma_unmap_single(c->dev, addr, 256, DMA_FROM_DEVICE);
+}
+
+static noinline void chk_no_sync_dev(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_TO_DEVICE);
+
+	ib_dma_sync_single_for_cpu(c->dev, addr, 256, DMA_TO_DEVICE);
+	c->buf[3]++;
+	if (!c->wrong)
+		ib_dma_sync_single_for_device(c->dev, addr, 256, DMA_TO_DEVICE);
+	ib_dma_sync_single_for_cpu(c->dev, addr, 256, DMA_TO_DEVICE);
+	/* Who unmaps it need not send it. */
+	c->buf[4]++;
+	ib_dma_unmap_single(c->dev, addr, 256, DMA_TO_DEVICE);
+}
+
 /* On a virtual-DMA device we can be the device: its addresses are the CPU's. */
 static noinline void chk_dev_outside(struct chk *c)
 {
@@ -371,6 +409,9 @@ static const struct chk_report chk_reports[] = {
 	{ "vmalloc buffer",	IB_MR_DMA_NOT_LINEAR,	T, chk_not_linear, true },
 	{ "CPU write",		IB_MR_DMA_CPU_WRITE,	B, chk_cpu_write },
 	{ "CPU write, FROM",	IB_MR_DMA_CPU_WRITE,	B, chk_cpu_write_from },
+	{ "CPU write, lost",	IB_MR_DMA_CPU_WRITE,	B, chk_cpu_write_unmap },
+	{ "no sync_for_cpu",	IB_MR_DMA_NO_SYNC_CPU,	B, chk_no_sync_cpu },
+	{ "no sync_for_device",	IB_MR_DMA_NO_SYNC_DEV,	B, chk_no_sync_dev },
 	{ "device past",	IB_MR_DMA_DEV_OUTSIDE,	B, chk_dev_outside },
 	{ "device before",	IB_MR_DMA_DEV_OUTSIDE,	B, chk_dev_before },
 	{ "device late",	IB_MR_DMA_DEV_LATE,	B, chk_dev_late, false, true },

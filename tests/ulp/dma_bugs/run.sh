@@ -51,8 +51,8 @@ caught sync_dir           track  right sync_dir
 caught unchecked          track  right unchecked
 caught on_stack           track  right on_stack
 caught leak               track  right leak
-caught no_sync_for_cpu    bounce wrong
-caught no_sync_for_device bounce wrong
+caught no_sync_for_cpu    bounce wrong no_sync_cpu
+caught no_sync_for_device bounce wrong no_sync_dev
 caught write_after_sync   bounce wrong cpu_write
 caught stray              bounce right dev_outside
 caught late_write         bounce right dev_late
