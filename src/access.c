@@ -17,7 +17,7 @@
  * The device's own range check may add a length to an iova without looking for a wrap (rxe until
  * 2026). A peer's request is below 4 GiB, so that distance to 2^64 keeps the sum honest.
  */
-#define IBMR_IOVA_MARGIN	(1ULL << 32)
+#define IBMR_IOVA_MARGIN	BIT_ULL(32)
 
 /**
  * ibmr_access_wants_local() - remote write and atomic need local write

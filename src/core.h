@@ -11,6 +11,7 @@
 #include <rdma/ib_mr.h>
 
 struct dentry;
+struct ibmr_arm;
 struct ibmr_regqp;
 
 /* Our directory in debugfs; each device has one below it. */
@@ -25,7 +26,13 @@ extern struct dentry *ibmr_debugfs_root;
  * @pd_lock: guards @pds and the user counts of what is in it
  * @pds: PD states by address of the ib_pd
  * @keys: what a key leads to, by key index (key >> 8): struct ibmr_keyed
- * @park: private PD in which armed MRs wait; made on first use, under @pd_lock
+ * @mag_lock: guards what follows it
+ * @mags: magazines
+ * @park: private PD in which armed MRs wait; made on first use
+ * @park_ipd: its state
+ * @arm: work space of arming
+ * @probed: the device was tested for live mapping
+ * @probe_result: and this came of it
  * @regions: live regions
  * @blocks: blocks given to the driver for them
  * @refused: refusals by reason
@@ -38,7 +45,13 @@ struct ibmr_dev {
 	struct mutex pd_lock;
 	DECLARE_HASHTABLE(pds, 6);
 	struct xarray keys;
+	struct mutex mag_lock;
+	struct list_head mags;
 	struct ib_pd *park;
+	struct ibmr_pd *park_ipd;
+	struct ibmr_arm *arm;
+	bool probed;
+	enum ib_mr_reason probe_result;
 	atomic_t regions;
 	atomic64_t blocks;
 	atomic64_t refused[IB_MR_WHY_COUNT];

@@ -22,6 +22,7 @@
 #include "core.h"
 #include "dma.h"
 #include "fault.h"
+#include "magazine.h"
 #include "region.h"
 #include "regqp.h"
 
@@ -294,7 +295,7 @@ bool ib_mr_check_invariants(struct ib_device *device)
 		if (!ipd->users)
 			ok = false;
 	mutex_unlock(&dev->pd_lock);
-	if (!ibmr_regions_agree(dev))
+	if (!ibmr_regions_agree(dev) || !ibmr_mags_agree(dev))
 		ok = false;
 	up_write(&dev->removal);
 	ibmr_dev_put(dev);
@@ -320,6 +321,8 @@ static int ibmr_add_one(struct ib_device *device)
 	init_rwsem(&dev->removal);
 	mutex_init(&dev->pd_lock);
 	hash_init(dev->pds);
+	mutex_init(&dev->mag_lock);
+	INIT_LIST_HEAD(&dev->mags);
 	xa_init(&dev->keys);
 	dev->debugfs = debugfs_create_dir(dev->name, ibmr_debugfs_root);
 	err = ibmr_dma_dev_add(device, dev->debugfs);
@@ -341,6 +344,7 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 
 	down_write(&dev->removal);
 	WRITE_ONCE(dev->gone, true);
+	ibmr_mags_remove(dev);
 	hash_for_each_safe(dev->pds, bkt, next, ipd, node) {
 		ibmr_regions_orphan(ipd);
 		ibmr_regqp_destroy(ipd->rq);

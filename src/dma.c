@@ -3,8 +3,8 @@
  * DMA helpers: coherent memory, and which calls go through the checker.
  *
  * The inlines of <rdma/ib_dma.h> come here only while a device is checked (or still has mappings
- * from when it was). Each call then finds its device's state; a device that is not checked gets what
- * the inline would have done, and the same count.
+ * from when it was). Each call then finds its device's state; a device that is not checked gets
+ * what the inline would have done, and the same count.
  */
 
 #include <linux/gfp.h>
@@ -22,8 +22,9 @@ DEFINE_PER_CPU(long, ib_mr_dma_unseen);
 EXPORT_PER_CPU_SYMBOL(ib_mr_dma_unseen);
 
 /*
- * The calls. What the classic names promise is said with them in Documentation/core-api/dma-api.rst;
- * what is added here is that a map may fail on a virtual-DMA device, too.
+ * The calls. What the classic names promise is said with them in
+ * Documentation/core-api/dma-api.rst; what is added here is that a map may fail on a virtual-DMA
+ * device, too.
  */
 
 /**

@@ -6,7 +6,7 @@
 #define IBMR_DMA_H
 
 #ifndef IB_MR_DMA_PLAIN_NAMES
-#define IB_MR_DMA_PLAIN_NAMES	/* the module itself calls the kernel's own helpers by their names */
+#define IB_MR_DMA_PLAIN_NAMES	/* the module calls the kernel's own helpers */
 #endif
 #include <rdma/ib_dma.h>
 
@@ -29,8 +29,8 @@ void ibmr_dma_dev_remove(struct ib_device *device);
 void __ibmr_dma_used(struct ib_device *device, u64 addr, u64 len);
 
 /*
- * A region is being made of [@addr, @addr + @len): any mapping in there whose ib_dma_mapping_error()
- * nobody has asked for is reported. Any context.
+ * A region is being made of [@addr, @addr + @len): any mapping in there whose
+ * ib_dma_mapping_error() nobody has asked for is reported. Any context.
  */
 static inline void ibmr_dma_used(struct ib_device *device, u64 addr, u64 len)
 {

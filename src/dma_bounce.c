@@ -2,11 +2,11 @@
 /*
  * DMA checker: shadow buffers.
  *
- * A bounced mapping gives the device whole pages of its own, in which the buffer's copy lies at the
- * same offset in the page as the buffer does, so that page lists, blocks and first-byte offsets come
- * out as they would without it. Entries of a list that meet inside a page share their pages, for the
- * same reason. All that the device was not given is filled with a poison word: "DMA!" and a number
- * of the mapping's own.
+ * A bounced mapping gives the device whole pages of its own, in which the buffer's copy lies at
+ * the same offset in the page as the buffer does, so that page lists, blocks and first-byte
+ * offsets come out as they would without it. Entries of a list that meet inside a page share their
+ * pages, for the same reason. All that the device was not given is filled with a poison word:
+ * "DMA!" and a number of the mapping's own.
  *
  *	map		TO_DEVICE, BIDIRECTIONAL: buffer -> shadow
  *	sync_for_cpu	FROM_DEVICE, BIDIRECTIONAL: shadow -> buffer
@@ -132,10 +132,10 @@ static void ibmr_dma_judge_cpu(struct ibmr_dma_map *map, bool last, bool copies,
 				"the buffer is mapped for the device to write");
 	else if (!last && ibmr_dma_to_device(map->dir))
 		ibmr_dma_report(map->dd, IB_MR_DMA_NO_SYNC_DEV, ip, map,
-				"between the last sync_for_cpu and this one; the device never saw it");
+				"between two sync_for_cpu; the device never saw it");
 	else if (copies)
 		ibmr_dma_report(map->dd, IB_MR_DMA_CPU_WRITE, ip, map,
-				"since the last sync_for_cpu; what the unmap brings from the device overwrites it");
+				"since the last sync_for_cpu; the unmap overwrites it");
 }
 
 /* Before a sync_for_device: it is the device's already, and the device has written to it. */
@@ -144,7 +144,7 @@ static void ibmr_dma_judge_dev(struct ibmr_dma_map *map, unsigned long ip)
 	if (map->owner == IBMR_DMA_DEVICE && ibmr_dma_from_device(map->dir) &&
 	    ibmr_dma_dev_sum(map) != map->dev_sum)
 		ibmr_dma_report(map->dd, IB_MR_DMA_NO_SYNC_CPU, ip, map,
-				"between the map or the last sync_for_device, and this one; who read the buffer read what was there before");
+				"and the CPU, if it read the buffer, read what was there before");
 }
 
 static void ibmr_dma_out(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, size_t off,
@@ -174,7 +174,7 @@ static void ibmr_dma_in(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, size
 	}
 }
 
-/* Pages for the run of entries that begins with map->ent[@i]. Returns the next run's first, or 0. */
+/* Pages for the run of entries that begins with map->ent[@i]; returns the next's first, or 0. */
 static unsigned int ibmr_dma_bounce_run(struct ibmr_dma_map *map, unsigned int i)
 {
 	struct ibmr_dma_ent *head = &map->ent[i];
@@ -253,8 +253,8 @@ void ibmr_dma_bounce_sync(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, u6
 {
 	size_t off = addr - ent->it.start;
 	/*
-	 * Who syncs a part keeps the rest, or does not; and other parts may be synced meanwhile. So only a
-	 * sync of the whole is judged, and makes an owner.
+	 * Who syncs a part keeps the rest, or does not; and other parts may be synced meanwhile.
+	 * So only a sync of the whole is judged, and makes an owner.
 	 */
 	bool whole = map->nr == 1 && size == ent->len;
 
@@ -273,7 +273,7 @@ void ibmr_dma_bounce_sync(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, u6
 	ibmr_dma_pass(map, whole ? IBMR_DMA_DEVICE : IBMR_DMA_UNKNOWN);
 }
 
-/* The device wrote beside its buffer? A list's entries that share pages have one buffer, the run. */
+/* Did the device write beside the buffer? Entries that share pages have one buffer, the run. */
 static void ibmr_dma_check_around(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent,
 				  unsigned long ip)
 {
@@ -352,8 +352,8 @@ void ibmr_dma_bounce_free(struct ibmr_dma_map *map)
 		if (at < ent->shadow_size &&
 		    ibmr_dma_report_due(map->dd, IB_MR_DMA_DEV_LATE, map->gone.ip[0]))
 			ibmr_dma_report_write(map->dd, IB_MR_DMA_DEV_LATE, NULL, map,
-				"at byte %zd of the buffer; seen when its shadow was freed",
-				(ssize_t)(at - (ent->it.start - (uintptr_t)ent->shadow)));
+					      "at byte %lld; seen when its shadow was freed",
+					      (s64)((uintptr_t)ent->shadow + at - ent->it.start));
 		free_pages_exact(ent->shadow, ent->shadow_size);
 		ent->shadow = NULL;
 	}

@@ -9,9 +9,9 @@
  * for in the shard of its own page first (most syncs begin where the mapping does), then in others.
  *
  * Whoever takes the first run out of its tree owns the unmap; the others follow. Lookups hold a
- * reference, so that a sync that races with an unmap (the ULP's bug) does not become ours. After the
- * unmap a mapping is kept for a while in its shard's past, so that a second unmap can be told from
- * one of an address that never was, and a device that writes late (bounced only) is seen.
+ * reference, so that a sync that races with an unmap (the ULP's bug) does not become ours. After
+ * the unmap a mapping is kept for a while in its shard's past, so that a second unmap can be told
+ * from one of an address that never was, and a device that writes late (bounced only) is seen.
  *
  * Everything runs in any context. Memory is taken and given back outside the locks, data are copied
  * outside the locks, and reports are made outside the locks.
@@ -20,11 +20,9 @@
 #include <linux/debugfs.h>
 #include <linux/dma-mapping.h>
 #include <linux/fault-inject.h>
-#include <linux/hash.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched/task_stack.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -32,9 +30,6 @@
 #include "fault.h"
 
 #define IBMR_DMA_GFP	(GFP_ATOMIC | __GFP_NOWARN)
-
-/* Rows of dma_live. */
-#define IBMR_DMA_SHOWN	256
 
 #ifdef CONFIG_FAULT_INJECTION
 DECLARE_FAULT_ATTR(ibmr_dma_fault_attr);
@@ -80,20 +75,6 @@ void ibmr_dma_shards_init(struct ibmr_dma_dev *dd)
 		dd->shard[i].live = RB_ROOT_CACHED;
 	}
 }
-
-static unsigned int ibmr_dma_shard_of(u64 addr)
-{
-	return hash_64(addr >> PAGE_SHIFT, ilog2(IBMR_DMA_SHARDS));
-}
-
-static struct ibmr_dma_ent *ibmr_dma_ent(struct interval_tree_node *it)
-{
-	return it ? container_of(it, struct ibmr_dma_ent, it) : NULL;
-}
-
-#define ibmr_dma_for_each(ent, shard, first, last)					\
-	for (ent = ibmr_dma_ent(interval_tree_iter_first(&(shard)->live, first, last));	\
-	     ent; ent = ibmr_dma_ent(interval_tree_iter_next(&(ent)->it, first, last)))
 
 static u64 ibmr_dma_last(u64 addr, u64 size)
 {
@@ -174,7 +155,7 @@ static void ibmr_dma_insert(struct ibmr_dma_map *map)
 }
 
 /* Take the others out after the first. */
-static void ibmr_dma_remove_rest(struct ibmr_dma_map *map)
+void ibmr_dma_remove_rest(struct ibmr_dma_map *map)
 {
 	struct ibmr_dma_dev *dd = map->dd;
 	struct ibmr_dma_shard *shard;
@@ -249,12 +230,13 @@ static void ibmr_dma_check_buffer(struct ibmr_dma_dev *dd, const struct ibmr_dma
 {
 	if (object_is_on_stack(cpu))
 		ibmr_dma_report(dd, IB_MR_DMA_ON_STACK, req->ip, NULL,
-				"%s of %llu bytes at %px, %zu bytes above the stack's end",
-				req->call, req->size, cpu,
+				"%s of %llu bytes at %#lx, %zu bytes above the stack's end",
+				req->call, req->size, (unsigned long)cpu,
 				(size_t)(cpu - task_stack_page(current)));
 	else if (!virt_addr_valid(cpu))
 		ibmr_dma_report(dd, IB_MR_DMA_NOT_LINEAR, req->ip, NULL,
-				"%s of %llu bytes at %px%s", req->call, req->size, cpu,
+				"%s of %llu bytes at %#lx%s", req->call, req->size,
+				(unsigned long)cpu,
 				is_vmalloc_addr(cpu) ? ", which is vmalloc memory" : "");
 }
 
@@ -655,89 +637,4 @@ void ibmr_dma_check_used(struct ibmr_dma_dev *dd, u64 addr, u64 len)
 			ibmr_dma_map_put(map);
 		} while (map);
 	}
-}
-
-/* Mappings that live: all, or those that @of made. Each is counted, each place reported once. */
-void ibmr_dma_report_leaks(struct ibmr_dma_dev *dd, const struct module *of, const char *when)
-{
-	struct ibmr_dma_map *map;
-	struct ibmr_dma_ent *ent;
-	unsigned long flags;
-	int i;
-
-	for (i = 0; i < IBMR_DMA_SHARDS; i++) {
-		do {
-			map = NULL;
-			raw_spin_lock_irqsave(&dd->shard[i].lock, flags);
-			ibmr_dma_for_each(ent, &dd->shard[i], 0, U64_MAX) {
-				if (ent->map->told_leak || ent != &ent->map->ent[0])
-					continue;
-				if (of && !within_module(ent->map->at.ip[0], of))
-					continue;
-				ent->map->told_leak = true;
-				if (!ibmr_dma_report_due(dd, IB_MR_DMA_LEAK, ent->map->at.ip[0]))
-					continue;
-				map = ent->map;
-				refcount_inc(&map->refs);
-				break;
-			}
-			raw_spin_unlock_irqrestore(&dd->shard[i].lock, flags);
-			if (map)
-				ibmr_dma_report_write(dd, IB_MR_DMA_LEAK, NULL, map,
-						      "%s; %lld mappings of the device live", when,
-						      (long long)atomic64_read(&dd->live));
-			ibmr_dma_map_put(map);
-		} while (map);
-	}
-}
-
-/* The module goes: nobody will unmap these any more. */
-void ibmr_dma_drop_live(struct ibmr_dma_dev *dd)
-{
-	struct interval_tree_node *it;
-	struct ibmr_dma_map *map;
-	int i;
-
-	for (i = 0; i < IBMR_DMA_SHARDS; i++) {
-		while ((it = interval_tree_iter_first(&dd->shard[i].live, 0, U64_MAX))) {
-			map = ibmr_dma_ent(it)->map;
-			interval_tree_remove(&map->ent[0].it,
-				&dd->shard[ibmr_dma_shard_of(map->ent[0].it.start)].live);
-			ibmr_dma_remove_rest(map);
-			atomic64_dec(&dd->live);
-			ibmr_dma_map_put(map);
-		}
-	}
-}
-
-void ibmr_dma_show_live(struct ibmr_dma_dev *dd, struct seq_file *m)
-{
-	static const char *const how[] = { "single", "sg", "coherent" };
-	int i, n = 0, more = 0;
-	struct ibmr_dma_ent *ent;
-	unsigned long flags;
-
-	for (i = 0; i < IBMR_DMA_SHARDS; i++) {
-		raw_spin_lock_irqsave(&dd->shard[i].lock, flags);
-		ibmr_dma_for_each(ent, &dd->shard[i], 0, U64_MAX) {
-			struct ibmr_dma_map *map = ent->map;
-
-			if (ent != &map->ent[0])
-				continue;
-			if (++n > IBMR_DMA_SHOWN) {
-				more++;
-				continue;
-			}
-			seq_printf(m, "%#llx %llu %s %s entries=%u%s%s age_ms=%u %s/%d %pS\n",
-				   (u64)ent->it.start, map->size, how[map->how],
-				   ibmr_dma_dir_name(map->dir), map->nr,
-				   map->bounced ? " bounced" : "",
-				   map->checked ? "" : " unchecked",
-				   jiffies_to_msecs(jiffies - map->when), map->comm, map->pid,
-				   (void *)map->at.ip[0]);
-		}
-		raw_spin_unlock_irqrestore(&dd->shard[i].lock, flags);
-	}
-	if (more)
-		seq_printf(m, "... and %d more\n", more);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the files of the DMA checker share: dma.c (the calls), dma_dev.c (devices
- * and modes), dma_check.c (the live mappings and what may be done with them), dma_bounce.c (shadow
- * buffers), dma_report.c.
+ * What the files of the DMA checker share: dma.c (the calls), dma_dev.c (devices and modes),
+ * dma_check.c (the live mappings and what may be done with them), dma_leak.c (what is still
+ * there), dma_bounce.c (shadow buffers), dma_report.c.
  */
 #ifndef IBMR_DMA_CHECK_H
 #define IBMR_DMA_CHECK_H
 
+#include <linux/hash.h>
 #include <linux/interval_tree.h>
 #include <linux/refcount.h>
 #include <linux/sched.h>
@@ -148,7 +149,7 @@ enum ibmr_dma_count {
 	IBMR_DMA_N_SYNCS,
 	IBMR_DMA_N_FAILED,	/* maps that failed, by injection or without memory */
 	IBMR_DMA_N_UNTRACKED,	/* maps made although there was no memory to remember them */
-	IBMR_DMA_N_UNSEEN,	/* unmaps and syncs of mappings that may be older than the checker */
+	IBMR_DMA_N_UNSEEN,	/* unmaps and syncs of what may be older than the checker */
 	IBMR_DMA_N_TO_DEVICE,	/* bytes copied by bouncing */
 	IBMR_DMA_N_TO_CPU,
 	IBMR_DMA_N_COUNT
@@ -188,6 +189,20 @@ struct ibmr_dma_dev {
 	struct ibmr_dma_shard shard[IBMR_DMA_SHARDS];
 };
 
+static inline unsigned int ibmr_dma_shard_of(u64 addr)
+{
+	return hash_64(addr >> PAGE_SHIFT, ilog2(IBMR_DMA_SHARDS));
+}
+
+static inline struct ibmr_dma_ent *ibmr_dma_ent(struct interval_tree_node *it)
+{
+	return it ? container_of(it, struct ibmr_dma_ent, it) : NULL;
+}
+
+#define ibmr_dma_for_each(ent, shard, first, last)					\
+	for (ent = ibmr_dma_ent(interval_tree_iter_first(&(shard)->live, first, last));	\
+	     ent; ent = ibmr_dma_ent(interval_tree_iter_next(&(ent)->it, first, last)))
+
 static inline void ibmr_dma_add_count(struct ibmr_dma_dev *dd, enum ibmr_dma_count c, u64 n)
 {
 	atomic64_add(n, &dd->count[c]);
@@ -206,14 +221,17 @@ u64 ibmr_dma_check_unmap(struct ibmr_dma_dev *dd, struct ibmr_dma_req *req);
 void ibmr_dma_check_sync(struct ibmr_dma_dev *dd, struct ibmr_dma_req *req, bool for_cpu);
 int ibmr_dma_check_error(struct ibmr_dma_dev *dd, u64 addr);
 void ibmr_dma_check_used(struct ibmr_dma_dev *dd, u64 addr, u64 len);
-void ibmr_dma_report_leaks(struct ibmr_dma_dev *dd, const struct module *of, const char *when);
 void ibmr_dma_forget_past(struct ibmr_dma_dev *dd);
-void ibmr_dma_drop_live(struct ibmr_dma_dev *dd);
+void ibmr_dma_remove_rest(struct ibmr_dma_map *map);
 void ibmr_dma_map_put(struct ibmr_dma_map *map);
 struct ibmr_dma_map *ibmr_dma_map_alloc(unsigned int nr);
 bool ibmr_dma_should_fail(u64 size);
-void ibmr_dma_show_live(struct ibmr_dma_dev *dd, struct seq_file *m);
 int ibmr_dma_fault_init(struct dentry *dir);
+
+/* dma_leak.c */
+void ibmr_dma_report_leaks(struct ibmr_dma_dev *dd, const struct module *of, const char *when);
+void ibmr_dma_drop_live(struct ibmr_dma_dev *dd);
+void ibmr_dma_show_live(struct ibmr_dma_dev *dd, struct seq_file *m);
 
 /* dma_bounce.c */
 bool ibmr_dma_bounce(struct ibmr_dma_map *map);

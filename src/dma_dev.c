@@ -3,10 +3,10 @@
  * DMA checker: devices and their modes.
  *
  * Modes change at run time. A mapping remembers how it was made, and its unmap goes by that; the
- * static key stays on, and unmaps keep coming here, until a device that is no longer checked has no
- * such mapping left. The other way round, mappings that are older than the checker are known only by
- * number (ib_mr_dma_unseen): as long as that is above zero, an unmap of an unknown address may be of
- * one of them, and is not reported.
+ * static key stays on, and unmaps keep coming here, until a device that is no longer checked has
+ * no such mapping left. The other way round, mappings that are older than the checker are known
+ * only by number (ib_mr_dma_unseen): as long as that is above zero, an unmap of an unknown address
+ * may be of one of them, and is not reported.
  *
  * A device's state outlives the device: what is still mapped some seconds after the removal is a
  * leak, and is reported; an unmap that comes late finds its mapping all the same.
@@ -33,7 +33,7 @@ MODULE_PARM_DESC(dma_check, "DMA checker of new devices: off, track or bounce (o
 
 static unsigned int dma_leak_seconds = 5;
 module_param(dma_leak_seconds, uint, 0644);
-MODULE_PARM_DESC(dma_leak_seconds, "after a device's removal, what is mapped that much later is a leak (5)");
+MODULE_PARM_DESC(dma_leak_seconds, "what is mapped that long after a device's removal is a leak (5)");
 
 /* How often a device that is no longer checked is looked at for mappings from before. */
 #define IBMR_DMA_DRAIN	HZ
@@ -96,12 +96,12 @@ static int ibmr_dma_set_mode(struct ibmr_dma_dev *dd, enum ib_mr_dma_check_mode 
 {
 	lockdep_assert_held(&ibmr_dma_mutex);
 	if (mode == IB_MR_DMA_BOUNCE && !ib_uses_virt_dma(dd->ibdev)) {
-		pr_warn("%s: dma_check=bounce is for virtual-DMA devices; a device with a DMA path of its own is bounced by swiotlb=force\n",
+		pr_warn("%s: dma_check=bounce is for virtual-DMA devices; others are bounced by swiotlb=force\n",
 			dd->name);
 		return -EOPNOTSUPP;
 	}
 	if (mode != IB_MR_DMA_OFF && !dd->keyed) {
-		/* Unmaps too many while nobody looked; they are not to be held against what comes. */
+		/* Unmaps too many while nobody looked are not held against what comes. */
 		long unseen = ibmr_dma_unseen();
 
 		if (unseen < 0)
@@ -121,12 +121,12 @@ static int ibmr_dma_set_mode(struct ibmr_dma_dev *dd, enum ib_mr_dma_check_mode 
  * @mode: off, track or bounce
  *
  * At any time. Mappings that live keep the mode they were made in; those that were made while the
- * device was not checked are unknown to the checker, and so may be unmaps of nothing as long as there
- * are any. Best switch it on before the ULP comes.
+ * device was not checked are unknown to the checker, and so may be unmaps of nothing as long as
+ * there are any. Best switch it on before the ULP comes.
  *
  * Context: process, may sleep.
- * Return: 0, -EINVAL, -ENODEV (not a device of ib_mr's), -EOPNOTSUPP (bounce on a device with a real
- * DMA path).
+ * Return: 0, -EINVAL, -ENODEV (not a device of ib_mr's), -EOPNOTSUPP (bounce on a device with a
+ * real DMA path).
  */
 int ib_mr_dma_check_set(struct ib_device *device, enum ib_mr_dma_check_mode mode)
 {

@@ -13,6 +13,7 @@
 #include "dma.h"
 #include "fault.h"
 #include "handle.h"
+#include "magazine.h"
 
 struct dentry *ibmr_debugfs_root;
 
@@ -50,20 +51,30 @@ static int __init ib_mr_init(void)
 	ibmr_debugfs_root = debugfs_create_dir("ib_mr", NULL);
 	err = ibmr_handles_init();
 	if (err)
-		goto no_handles;
+		goto err_debugfs;
+	err = ibmr_live_init();
+	if (err)
+		goto err_handles;
+	err = ibmr_mags_init();
+	if (err)
+		goto err_live;
 	err = ibmr_dma_init(ibmr_debugfs_root);
 	if (err)
-		goto no_dma;
+		goto err_mags;
 	err = ibmr_devices_init();
 	if (err)
-		goto no_devices;
+		goto err_dma;
 	return 0;
 
-no_devices:
+err_dma:
 	ibmr_dma_exit();
-no_dma:
+err_mags:
+	ibmr_mags_exit();
+err_live:
+	ibmr_live_exit();
+err_handles:
 	ibmr_handles_exit();
-no_handles:
+err_debugfs:
 	debugfs_remove_recursive(ibmr_debugfs_root);
 	return err;
 }
@@ -72,6 +83,8 @@ static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
 	ibmr_dma_exit();
+	ibmr_mags_exit();
+	ibmr_live_exit();
 	ibmr_handles_exit();
 	debugfs_remove_recursive(ibmr_debugfs_root);
 }

@@ -2,15 +2,17 @@
 /*
  * Page vectors: any buffer as runs of device addresses.
  *
- * Every way to name memory (a physical list, a scatterlist, kernel or user memory) comes through here and leaves as a sorted list of runs with a
- * prefix sum. Neighbours that touch are merged, so contiguous memory is one run however it was named, and the cost of everything after (blocks
+ * Every way to name memory (a physical list, a scatterlist, kernel or user memory) comes through
+ * here and leaves as a sorted list of runs with a prefix sum. Neighbours that touch are merged,
+ * so contiguous memory is one run however it was named, and the cost of everything after (blocks
  * given to the device, translation) depends on how scattered the memory is and not on how large.
  *
- * A vector is built in two passes over its source: the first counts and validates, the second fills an array of exactly that size. That costs a
- * second walk and saves regrowing, and it keeps the promise that a scattered page costs 16 bytes.
+ * A vector is built in two passes over its source: the first counts and validates, the second
+ * fills an array of exactly that size. That costs a second walk and saves regrowing, and it keeps
+ * the promise that a scattered page costs 16 bytes.
  *
- * Overflow: an address plus a length is formed only here and only after both were checked; "end" is exclusive everywhere. Comparisons elsewhere go by
- * subtraction.
+ * Overflow: an address plus a length is formed only here and only after both were checked; "end"
+ * is exclusive everywhere. Comparisons elsewhere go by subtraction.
  */
 
 #include <linux/log2.h>
@@ -25,8 +27,8 @@
 #include "pagevec.h"
 
 /*
- * The largest block given to a device. Soft RoCE on 6.1 does its per-block arithmetic in int, so a 2 GiB block would go
- * negative there; nothing is gained beyond 1 GiB anyhow.
+ * The largest block given to a device. Soft RoCE on 6.1 does its per-block arithmetic in int, so
+ * a 2 GiB block would go negative there; nothing is gained beyond 1 GiB anyhow.
  */
 #define IBMR_MAX_BLOCK_SHIFT	30
 
@@ -119,8 +121,9 @@ void ibmr_pagevec_free(struct ibmr_pagevec *pv)
 IBMR_EXPORT_INTERNAL(ibmr_pagevec_free);
 
 /*
- * A classic physical buffer list. The rules are mthca's, which every other classic driver shares: inner boundaries are page aligned, whether or
- * not neighbours happen to touch. The caller's array is not changed (mthca rounded its first element down in place).
+ * A classic physical buffer list. The rules are mthca's, which every other classic driver shares:
+ * inner boundaries are page aligned, whether or not neighbours happen to touch. The caller's
+ * array is not changed (mthca rounded its first element down in place).
  */
 enum ib_mr_reason ibmr_feed_phys(struct ibmr_pagevec_builder *b, const void *phys_list)
 {
@@ -144,8 +147,9 @@ enum ib_mr_reason ibmr_feed_phys(struct ibmr_pagevec_builder *b, const void *phy
 IBMR_EXPORT_INTERNAL(ibmr_feed_phys);
 
 /*
- * A DMA-mapped scatterlist, or a range of it. Unaligned inner boundaries are not looked for here: entries that touch merge, as block-layer segments do,
- * and what is left unaligned after that is found by ibmr_pagevec_block().
+ * A DMA-mapped scatterlist, or a range of it. Unaligned inner boundaries are not looked for here:
+ * entries that touch merge, as block-layer segments do, and what is left unaligned after that is
+ * found by ibmr_pagevec_block().
  */
 enum ib_mr_reason ibmr_feed_sg(struct ibmr_pagevec_builder *b, const void *sg_list)
 {
@@ -209,8 +213,9 @@ IBMR_EXPORT_INTERNAL(ibmr_pagevec_find);
  * @page_size_cap: the device's block sizes, a bit each
  * @shift: the result, log2 of the block
  *
- * A block works when every inner boundary falls on a multiple of it, and when iova and the first byte have the same offset in it (the device
- * finds the offset in the first block from the iova). Nothing below PAGE_SIZE is ever chosen: some drivers lose the offset there.
+ * A block works when every inner boundary falls on a multiple of it, and when iova and the first
+ * byte have the same offset in it (the device finds the offset in the first block from the iova).
+ * Nothing below PAGE_SIZE is ever chosen: some drivers lose the offset there.
  *
  * Return: IB_MR_WHY_OK, IB_MR_WHY_IOVA_ALIGN or IB_MR_WHY_INNER_BOUNDARY.
  */
@@ -257,8 +262,9 @@ u64 ibmr_pagevec_blocks(const struct ibmr_pagevec *pv, unsigned int shift)
 IBMR_EXPORT_INTERNAL(ibmr_pagevec_blocks);
 
 /*
- * Is all of it memory of the linear map? A virtual-DMA driver copies with the CPU to the address it was given, so anything else would be a wild
- * write in the kernel. Memory comes and goes in subsections of 2 MiB (SPARSEMEM_VMEMMAP), or coarser, so one look in each suffices.
+ * Is all of it memory of the linear map? A virtual-DMA driver copies with the CPU to the address
+ * it was given, so anything else would be a wild write in the kernel. Memory comes and goes in
+ * subsections of 2 MiB (SPARSEMEM_VMEMMAP), or coarser, so one look in each suffices.
  */
 bool ibmr_pagevec_linear(const struct ibmr_pagevec *pv)
 {
@@ -282,7 +288,10 @@ bool ibmr_pagevec_linear(const struct ibmr_pagevec *pv)
 }
 IBMR_EXPORT_INTERNAL(ibmr_pagevec_linear);
 
-/* An sg entry's length is 32 bits, so a run is cut at each multiple of 1 GiB, which is a multiple of every block. */
+/*
+ * An sg entry's length is 32 bits, so a run is cut at each multiple of 1 GiB, which is a multiple
+ * of every block.
+ */
 static u64 sg_chunk_end(u64 addr, u64 end)
 {
 	u64 next = (addr | (SZ_1G - 1)) + 1;

@@ -6,7 +6,10 @@
 #include <linux/types.h>
 #include <rdma/ib_mr.h>
 
-/* One contiguous piece. Its length is the next run's @start (or the vector's length) minus its own. */
+/*
+ * One contiguous piece. Its length is the next run's @start (or the vector's length) minus its
+ * own.
+ */
 struct ibmr_run {
 	u64 addr;	/* device address of the first byte */
 	u64 start;	/* offset of the first byte in the buffer: the prefix sum */
@@ -30,7 +33,10 @@ struct ibmr_pagevec {
 
 struct ibmr_pagevec_builder;
 
-/* Adds every piece of a buffer with ibmr_pagevec_add(); called twice, once to count and once to fill, and must say the same both times. */
+/*
+ * Adds every piece of a buffer with ibmr_pagevec_add(); called twice, once to count and once to
+ * fill, and must say the same both times.
+ */
 typedef enum ib_mr_reason (*ibmr_feed_fn)(struct ibmr_pagevec_builder *b, const void *ctx);
 
 enum ib_mr_reason ibmr_pagevec_add(struct ibmr_pagevec_builder *b, u64 addr, u64 len);

@@ -147,7 +147,7 @@ static int regqp_connect(struct ibmr_regqp *rq)
 	attr = (struct ib_qp_attr){
 		.qp_state	= IB_QPS_RTS,
 		.sq_psn		= psn,
-		.timeout	= 14,
+		.timeout	= 18,	/* 1 s: longer than any loopback takes */
 		.retry_cnt	= 3,
 		.rnr_retry	= 1,
 		.max_rd_atomic	= 1,
@@ -270,8 +270,12 @@ static int regqp_mend(struct ibmr_regqp *rq)
 	return regqp_connect(rq);
 }
 
-static void drain_cq(struct ibmr_regqp *rq)
+/* The device forgets every request of it. The next one is made when it is needed. */
+static void regqp_drop_qp(struct ibmr_regqp *rq)
 {
+	ib_destroy_qp(rq->qp);
+	rq->qp = NULL;
+	rq->ready = false;
 	while (ib_poll_cq(rq->cq, ARRAY_SIZE(rq->wc), rq->wc) > 0)
 		;
 }
@@ -313,10 +317,7 @@ static int regqp_wait(struct ibmr_regqp *rq, unsigned int last, unsigned int *ba
 
 	pr_err("%s: a registration work request did not complete in %u s; its queue pair is made anew\n",
 	       dev_name(&rq->pd->device->dev), REGQP_TIMEOUT / HZ);
-	ib_destroy_qp(rq->qp);
-	rq->qp = NULL;
-	rq->ready = false;
-	drain_cq(rq);
+	regqp_drop_qp(rq);
 	return -ETIMEDOUT;
 }
 
@@ -347,10 +348,7 @@ static int regqp_chain(struct ibmr_regqp *rq, unsigned int nr, unsigned int *don
 	err = ib_post_send(rq->qp, &rq->wr[0].wr, &bad_wr);
 	if (err) {
 		/* Some may be queued, none is signalled: forget them all. */
-		rq->ready = false;
-		ib_destroy_qp(rq->qp);
-		rq->qp = NULL;
-		drain_cq(rq);
+		regqp_drop_qp(rq);
 		return err;
 	}
 
@@ -493,8 +491,13 @@ int ibmr_regqp_rdma(struct ibmr_regqp *rq, enum ib_wr_opcode opcode, u64 laddr, 
 	if (err)
 		return err;
 	err = regqp_wait(rq, 0, &bad, status);
+	/*
+	 * A packet of a failed operation may still come (on a slow machine requests are sent
+	 * twice), and could be taken for an answer to the next one. It finds no queue pair of
+	 * this number any more.
+	 */
 	if (!err && *status != IB_WC_SUCCESS)
-		rq->ready = false;
+		regqp_drop_qp(rq);
 	return err;
 }
 IBMR_EXPORT_INTERNAL(ibmr_regqp_rdma);

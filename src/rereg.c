@@ -2,9 +2,10 @@
 /*
  * Re-registration: another PD, other memory or other rights under the same handle.
  *
- * Everything is checked, and the new registration built and accepted by the device, before the old
- * one is touched; the exchange itself cannot fail. So a failed call leaves the old region working,
- * byte for byte. The keys change (a classic driver was free to do so as well): peers have to be told.
+ * Everything is checked, and the new registration built and accepted by the device, before the
+ * old one is touched; the exchange itself cannot fail. So a failed call leaves the old region
+ * working, byte for byte. The keys change (a classic driver was free to do so as well): peers
+ * have to be told.
  */
 
 #include "access.h"

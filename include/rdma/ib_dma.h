@@ -2,17 +2,17 @@
 /*
  * DMA for in-kernel RDMA users: the classic ib_dma_*() helpers, and the checker behind them.
  *
- * Include this instead of (or after) <rdma/ib_verbs.h>. The helpers keep their names and prototypes;
- * macros at the end send them through the inlines below, and those through the checker when a device
- * is being checked. What today's <rdma/ib_verbs.h> has lost is here again: ib_dma_map_single_attrs(),
- * ib_dma_map_page_attrs(), their unmaps, ib_dma_alloc_coherent(), ib_dma_free_coherent(),
- * ib_sg_dma_address() and ib_sg_dma_len().
+ * Include this instead of (or after) <rdma/ib_verbs.h>. The helpers keep their names and
+ * prototypes; macros at the end send them through the inlines below, and those through the checker
+ * when a device is being checked. What today's <rdma/ib_verbs.h> has lost is here again:
+ * ib_dma_map_single_attrs(), ib_dma_map_page_attrs(), their unmaps, ib_dma_alloc_coherent(),
+ * ib_dma_free_coherent(), ib_sg_dma_address() and ib_sg_dma_len().
  *
- * With no device checked (the default) a call costs two or three instructions more than the kernel's
- * own: a patched-out branch, and either one per-CPU count or one comparison.
+ * With no device checked (the default) a call costs two or three instructions more than the
+ * kernel's own: a patched-out branch, and either one per-CPU count or one comparison.
  *
- * Every call here but ib_dma_alloc_coherent() (which obeys its gfp) and ib_mr_dma_check_set() may be
- * made in any context, hard interrupts included.
+ * Every call here but ib_dma_alloc_coherent() (which obeys its gfp) and ib_mr_dma_check_set() may
+ * be made in any context, hard interrupts included.
  *
  * What the checker cannot see: mappings that ib_core makes for itself (rdma_rw, the MAD layer, user
  * memory), and sources that were not compiled with this header.
@@ -30,9 +30,9 @@
  * enum ib_mr_dma_check_mode - how closely the DMA of a device is watched
  * @IB_MR_DMA_OFF: not at all (the default)
  * @IB_MR_DMA_TRACK: every mapping is remembered; calls that do not fit it are reported
- * @IB_MR_DMA_BOUNCE: as TRACK, and the device is given a poisoned copy of the buffer; data cross only
- *	in map, sync and unmap, as on a machine whose caches are not coherent. Virtual-DMA devices
- *	(rxe, siw) only.
+ * @IB_MR_DMA_BOUNCE: as TRACK, and the device is given a poisoned copy of the buffer; data cross
+ *	only in map, sync and unmap, as on a machine whose caches are not coherent. Virtual-DMA
+ *	devices (rxe, siw) only.
  */
 enum ib_mr_dma_check_mode {
 	IB_MR_DMA_OFF,
@@ -47,14 +47,14 @@ enum ib_mr_dma_check_mode {
 #define IB_MR_DMA_FAULTS(X) \
 	X(UNMAP_SIZE,   unmap_size,   "unmapped with another size than it was mapped with") \
 	X(UNMAP_DIR,    unmap_dir,    "unmapped with another direction than it was mapped with") \
-	X(UNMAP_CALL,   unmap_call,   "unmapped by a call of another kind than the one that mapped it") \
+	X(UNMAP_CALL,   unmap_call,   "unmapped by another kind of call than it was mapped by") \
 	X(UNMAP_TWICE,  unmap_twice,  "unmapped a second time") \
 	X(NEVER_MAPPED, never_mapped, "unmap of an address that was never mapped") \
 	X(SYNC_OUTSIDE, sync_outside, "sync of a range that no mapping contains") \
 	X(SYNC_DIR,     sync_dir,     "sync in a direction the mapping does not have") \
 	X(UNCHECKED,    unchecked,    "mapping used without a look at ib_dma_mapping_error()") \
 	X(ON_STACK,     on_stack,     "the buffer is on a stack") \
-	X(NOT_LINEAR,   not_linear,   "the buffer is not linear-map memory (vmalloc or module data?)") \
+	X(NOT_LINEAR,   not_linear,   "the buffer is not in the linear map (vmalloc memory?)") \
 	X(LEAK,         leak,         "mapping still alive") \
 	X(CPU_WRITE,    cpu_write,    "the CPU wrote to the buffer while the device owned it") \
 	X(NO_SYNC_CPU,  no_sync_cpu,  "the device wrote, and no sync_for_cpu fetched it") \
@@ -140,8 +140,8 @@ static __always_inline void ib_mr_dma_plain_unmap_page(struct ib_device *dev, u6
 }
 
 /*
- * The barriers below keep the compiler from leaving the ULP's function by a jump to the checker, which
- * would take it out of the call chain that a report shows.
+ * The barriers below keep the compiler from leaving the ULP's function by a jump to the checker,
+ * which would take it out of the call chain that a report shows.
  */
 #define ib_mr_dma_watched(call) ({			\
 	__auto_type _ret = call;			\

@@ -2,12 +2,14 @@
 /*
  * Memory registration for in-kernel RDMA users: memory regions.
  *
- * This is what a ULP includes. The classic calls have their classic prototypes and errno values (as in 4.1); what they do better is said beside
- * each in the sources (kernel-doc stands with the definition). Two macros at the end send ib_dereg_mr() and ib_dealloc_pd() through ib_mr, so that handles of
- * both kinds, ours and the core's own, can be given to them.
+ * This is what a ULP includes. The classic calls have their classic prototypes and errno values
+ * (as in 4.1); what they do better is said beside each in the sources (kernel-doc stands with the
+ * definition). Two macros at the end send ib_dereg_mr() and ib_dealloc_pd() through ib_mr, so
+ * that handles of both kinds, ours and the core's own, can be given to them.
  *
- * A handle (struct ib_mr *) returned from here is a shell: its lkey, rkey, iova, length, pd and device may be read, nothing of it may be
- * written, and it may not be given to a function of ib_core.
+ * A handle (struct ib_mr *) returned from here is a shell: its lkey, rkey, iova, length, pd and
+ * device may be read, nothing of it may be written, and it may not be given to a function of
+ * ib_core.
  */
 #ifndef _RDMA_IB_MR_H
 #define _RDMA_IB_MR_H
@@ -21,7 +23,8 @@
 
 /**
  * struct ib_phys_buf - one piece of a physical buffer list
- * @addr: DMA address of the first byte, as ib_dma_map_*() returns it (on soft RDMA: the kernel virtual address)
+ * @addr: DMA address of the first byte, as ib_dma_map_*() returns it (on soft RDMA: the kernel
+ *   virtual address)
  * @size: bytes
  */
 struct ib_phys_buf {
@@ -48,8 +51,9 @@ struct ib_mr_attr {
 };
 
 /*
- * Why a call was refused or an access would be: X(name, errno, "sentence").
- * A caller's mistake and a device's limit both have one; the order is ABI for the counters only, so new ones go to the end of their group.
+ * Why a call was refused or an access would be: X(name, errno, "sentence"). A caller's mistake
+ * and a device's limit both have one; the order is ABI for the counters only, so new ones go to
+ * the end of their group.
  */
 #define IB_MR_REASONS(X) \
 	X(OK,               0,           "allowed") \

@@ -10,7 +10,7 @@
 #include <linux/string.h>
 #include <rdma/ib_dma.h>
 
-#include "dma_device.h"
+#include "helpers.h"
 #include "dma.h"
 
 /* How a buffer is mapped. */
@@ -22,8 +22,8 @@ enum bnc_how { BNC_SINGLE, BNC_PAGE, BNC_SG };
 #define BNC_LEN		(BNC_ENTRIES * BNC_PIECE)
 
 /*
- * A buffer of BNC_LEN bytes that begins inside a page, mapped, registered as a physical region, with
- * a peer. As a list it has three entries in one page, of which the first two meet.
+ * A buffer of BNC_LEN bytes that begins inside a page, mapped, registered as a physical region,
+ * with a peer. As a list it has three entries in one page, of which the first two meet.
  */
 struct bnc {
 	struct kunit *test;
@@ -169,7 +169,7 @@ static void bnc_desc(const struct bnc_param *p, char *desc)
 
 KUNIT_ARRAY_PARAM(bnc, bnc_params, bnc_desc);
 
-/* The CPU reads what the device wrote: it is there after sync_for_cpu, or the unmap, and not before. */
+/* The CPU reads what the device wrote: it is there after sync_for_cpu or the unmap, not before. */
 static void bnc_cpu_reads(struct kunit *test)
 {
 	const struct bnc_param *p = test->param_value;
@@ -210,7 +210,7 @@ static void bnc_device_reads(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bnc_cpu_sees(&b, 0x22));
 }
 
-/* The CPU writes after it gave the buffer to the device: the device does not see it, and it is lost. */
+/* The CPU writes after it gave the buffer away: the device does not see it, and it is lost. */
 static void bnc_cpu_writes_late(struct kunit *test)
 {
 	const struct bnc_param *p = test->param_value;
@@ -362,7 +362,7 @@ static void bnc_pages(struct kunit *test)
 	}
 }
 
-/* A region that is a page wider than its mapping, as page lists make it: the peer strays, and is seen. */
+/* A region wider than its mapping, as page lists make it: the peer strays, and is seen. */
 static void bnc_stray(struct kunit *test)
 {
 	u64 found = ib_mr_dma_reports(ibt_dev(test), IB_MR_DMA_DEV_OUTSIDE);

@@ -26,8 +26,8 @@ struct ibt_dma_seen {
 };
 
 /*
- * From here to the end of the case, calls of the DMA API for @dev are recorded. With @merge, they go
- * no further: lists are mapped by merging every two entries, and the other calls do nothing.
+ * From here to the end of the case, calls of the DMA API for @dev are recorded. With @merge, they
+ * go no further: lists are mapped by merging every two entries, and the other calls do nothing.
  * Returns the records, by enum ibt_dma_call; NULL where the kernel has no kprobes.
  */
 struct ibt_dma_seen *ibt_dma_listen(struct kunit *test, struct ib_device *dev, bool merge);

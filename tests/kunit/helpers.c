@@ -2,14 +2,18 @@
 /*
  * The ground under the cases: the device, what is undone at a case's end, buffers, refusals.
  *
- * The device is found by a client of ib_core that only remembers what it was told, because no look-up by name works on all kernels. The client is
- * registered by each suite's init: on 6.1 the suites run before the module's own init function would.
+ * The device is found by a client of ib_core that only remembers what it was told, because no
+ * look-up by name works on all kernels. The client is registered by each suite's init: on 6.1 the
+ * suites run before the module's own init function would.
  *
- * The first thing a case defers is its own audit, which therefore runs last: the device has as many protection domains, queue pairs, completion queues and
- * regions as when the case began, and ib_mr's counters agree with its objects. A protection domain of a case is given back through ib_mr
- * and must be unused by then: whatever ib_mr made in it, its registration queue pair too, is gone with the last region.
+ * The first thing a case defers is its own audit, which therefore runs last: the device has as
+ * many protection domains, queue pairs, completion queues and regions as when the case began, and
+ * ib_mr's counters agree with its objects. A protection domain of a case is given back through
+ * ib_mr and must be unused by then: whatever ib_mr made in it, its registration queue pair too,
+ * is gone with the last region.
  *
- * Only expectations may fail below, never assertions: cleanup runs where there is no case left to abort.
+ * Only expectations may fail below, never assertions: cleanup runs where there is no case left to
+ * abort.
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
@@ -21,6 +25,8 @@
 #include <rdma/ib_cache.h>
 #include <rdma/restrack.h>
 #include "helpers.h"
+
+#include <rdma/ib_fmr_pool.h>
 #include "compat.h"
 
 /* The device. */
@@ -47,8 +53,9 @@ static struct ib_client ibt_client = {
 };
 
 /*
- * The parameter `filter`: only cases whose "suite.case" it matches, `*` standing for anything. On 6.1 the suites run before the
- * parameters are parsed, so there the text is looked for in the module's arguments as they were given.
+ * The parameter `filter`: only cases whose "suite.case" it matches, `*` standing for anything. On
+ * 6.1 the suites run before the parameters are parsed, so there the text is looked for in the
+ * module's arguments as they were given.
  */
 static char *ibt_filter;
 module_param_named(filter, ibt_filter, charp, 0444);
@@ -78,7 +85,7 @@ static bool ibt_wanted(const char *suite, const char *name)
 	if (!pat)
 		return true;
 	scnprintf(full, sizeof(full), "%s.%s", suite, name);
-	return ibt_glob(pat, strcspn(pat, " \n"), full);
+	return ibt_glob(pat, strcspn(pat, " "), full);
 }
 
 int ibt_suite_init(struct kunit_suite *suite)
@@ -191,17 +198,35 @@ int ibt_objects(struct kunit *test, enum rdma_restrack_type type)
 static void ibt_audit(struct kunit *test, void *arg)
 {
 	static const struct { enum rdma_restrack_type type; const char *name; } kinds[] = {
-		{ RDMA_RESTRACK_PD, "protection domains" }, { RDMA_RESTRACK_CQ, "completion queues" },
-		{ RDMA_RESTRACK_QP, "queue pairs" }, { RDMA_RESTRACK_MR, "regions" },
+		{ RDMA_RESTRACK_PD, "protection domains" },
+		{ RDMA_RESTRACK_CQ, "completion queues" },
+		{ RDMA_RESTRACK_QP, "queue pairs" },
+		{ RDMA_RESTRACK_MR, "regions" },
 	};
 	struct ibt *ibt = arg;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
 		KUNIT_EXPECT_EQ_MSG(test, ibt_objects(test, kinds[i].type),
-				    ibt->objects[kinds[i].type], "%s leaked or lost", kinds[i].name);
+				    ibt->objects[kinds[i].type], "%s leaked or lost",
+				    kinds[i].name);
 	KUNIT_EXPECT_TRUE_MSG(test, ib_mr_check_invariants(ibt->dev), "the counters do not add up");
 	kfree(ibt);
+}
+
+/* The first FMR makes what the device keeps for all of them; it would be counted as left behind. */
+static void ibt_warm_up(struct ib_device *dev)
+{
+	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1, .page_shift = PAGE_SHIFT };
+	struct ib_pd *pd = ib_alloc_pd(dev, 0);
+	struct ib_fmr *fmr;
+
+	if (IS_ERR(pd))
+		return;
+	fmr = ib_alloc_fmr(pd, IB_ACCESS_REMOTE_READ, &attr);
+	if (!IS_ERR(fmr))
+		ib_dealloc_fmr(fmr);
+	ib_dealloc_pd(pd);
 }
 
 int ibt_init(struct kunit *test)
@@ -220,6 +245,7 @@ int ibt_init(struct kunit *test)
 	ibt->dev = ibt_device;
 	ibt->port = rdma_start_port(ibt->dev);
 	test->priv = ibt;
+	ibt_warm_up(ibt->dev);
 	for (i = 0; i < RDMA_RESTRACK_MAX; i++)
 		ibt->objects[i] = ibt_objects(test, i);
 	ibt_defer(test, ibt_audit, ibt);
@@ -464,7 +490,8 @@ struct scatterlist *ibt_sg(struct kunit *test, const struct ibt_buf *b, size_t o
 int ibt_errno(enum ib_mr_reason why)
 {
 	static const int err[] = {
-#define IBT_ERR(name, err, text) [IB_MR_WHY_##name] = err,
+#define IBT_ERR(name, err, text) \
+		[IB_MR_WHY_##name] = err,
 		IB_MR_REASONS(IBT_ERR)
 #undef IBT_ERR
 	};
@@ -472,8 +499,10 @@ int ibt_errno(enum ib_mr_reason why)
 	return err[why];
 }
 
-void ibt_refusal_begin(struct kunit *test, struct ibt_refusal *r)
+/* What was before the call. */
+struct ibt_refusal *ibt_refusal(struct kunit *test)
 {
+	struct ibt_refusal *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
@@ -481,6 +510,7 @@ void ibt_refusal_begin(struct kunit *test, struct ibt_refusal *r)
 		r->count[i] = ib_mr_refusals(NULL, i);
 	r->mrs = ibt_objects(test, RDMA_RESTRACK_MR);
 	r->qps = ibt_objects(test, RDMA_RESTRACK_QP);
+	return r;
 }
 
 void ibt_refusal_end(struct kunit *test, struct ibt_refusal *r, enum ib_mr_reason why, long err,

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What a case needs, managed: everything made here is undone when the case ends, in reverse order, so that a case has no cleanup code.
+ * What a case needs, managed: everything made here is undone when the case ends, in reverse
+ * order, so that a case has no cleanup code.
  *
- * The device is a real rdma_rxe device, and a verdict about an access is what a real RDMA operation says. A `struct ibt_pair` is two queue pairs
- * of that device: the requester lives in a protection domain of its own (it plays the remote peer), the target in the domain under test. An operation that
- * fails takes both queue pairs to error, as it should; the pair is connected again before the next operation, so a table of refusals is
- * cheap.
+ * The device is a real rdma_rxe device, and a verdict about an access is what a real RDMA
+ * operation says. A `struct ibt_pair` is two queue pairs of that device: the requester lives in a
+ * protection domain of its own (it plays the remote peer), the target in the domain under test.
+ * An operation that fails takes both queue pairs to error, as it should; the pair is connected
+ * again before the next operation, so a table of refusals is cheap.
  *
- * A `struct ibt_view` says what a region should be (which bytes, which iova, which rights), and ibt_expect_view() proves it, by RDMA, to the byte: what is
- * granted works at both ends, one byte more at either end does not, and what is not granted is refused.
+ * A `struct ibt_view` says what a region should be (which bytes, which iova, which rights), and
+ * ibt_expect_view() proves it, by RDMA, to the byte: what is granted works at both ends, one byte
+ * more at either end does not, and what is not granted is refused.
  */
 #ifndef IBT_HELPERS_H
 #define IBT_HELPERS_H
@@ -72,8 +75,9 @@ int ibt_dereg(struct kunit *test, struct ib_mr *mr);
 struct ib_pd *ibt_user_pd(struct kunit *test, struct ib_pd *pd);
 
 /*
- * Buffers. Each holds a pattern that depends on a seed and on the place in the buffer, so that a byte at a wrong place shows.
- * @addr is NULL for scattered pages, of which no two are neighbours in memory.
+ * Buffers. Each holds a pattern that depends on a seed and on the place in the buffer, so that a
+ * byte at a wrong place shows. @addr is NULL for scattered pages, of which no two are neighbours
+ * in memory.
  */
 enum ibt_mem { IBT_KMALLOC, IBT_VMALLOC, IBT_PAGES, IBT_SCATTER };
 
@@ -138,11 +142,15 @@ struct ibt_pair *ibt_pair_type(struct kunit *test, struct ib_pd *pd_target,
 /* No completion came in ten seconds. The case has failed then. */
 #define IBT_LOST	((enum ib_wc_status)-1)
 
-/* The peer does @op on [iova, iova + len) under @rkey, with @local (in p->req.buf) at its own end. */
+/*
+ * The peer does @op on [iova, iova + len) under @rkey, with @local (in p->req.buf) at its own
+ * end.
+ */
 enum ib_wc_status ibt_rdma(struct ibt_pair *p, enum ibt_op op, void *local,
 			   u32 rkey, u64 iova, u32 len);
 /*
- * The target's own queue pair does @op with the sge {iova, len, @lkey}; its peer's end is p->req.buf. IBT_RECV is a receive into that sge.
+ * The target's own queue pair does @op with the sge {iova, len, @lkey}; its peer's end is
+ * p->req.buf. IBT_RECV is a receive into that sge.
  */
 enum ib_wc_status ibt_local(struct ibt_pair *p, enum ibt_op op, u32 lkey,
 			    u64 iova, u32 len);
@@ -171,8 +179,8 @@ void ibt_expect_write(struct ibt_pair *p, struct ib_mr *mr,
 void ibt_expect_dead(struct ibt_pair *p, u32 lkey, u32 rkey, u64 iova);
 
 /*
- * A call that must be refused for one reason: the errno is the reason's, its counter rises by one, no other counter does, and no object
- * came or went.
+ * A call that must be refused for one reason: the errno is the reason's, its counter rises by
+ * one, no other counter does, and no object came or went.
  */
 struct ibt_refusal {
 	u64 count[IB_MR_WHY_COUNT];
@@ -180,28 +188,33 @@ struct ibt_refusal {
 };
 
 int ibt_errno(enum ib_mr_reason why);
-void ibt_refusal_begin(struct kunit *test, struct ibt_refusal *r);
+struct ibt_refusal *ibt_refusal(struct kunit *test);
 void ibt_refusal_end(struct kunit *test, struct ibt_refusal *r,
 		     enum ib_mr_reason why, long err, const char *what);
 void ibt_refusal_end_mr(struct kunit *test, struct ibt_refusal *r,
 			enum ib_mr_reason why, struct ib_mr *mr,
 			const char *what);
 
-#define ibt_expect_refused(test, why, expr)				\
+#define ibt_expect_refused(_test, why, expr)				\
 do {									\
-	struct ibt_refusal *_r = kunit_kzalloc(test, sizeof(*_r), GFP_KERNEL); \
-	ibt_refusal_begin(test, _r);					\
-	ibt_refusal_end(test, _r, IB_MR_WHY_##why, (expr), #expr);	\
+	struct kunit *_t = (_test);					\
+	struct ibt_refusal *_r = ibt_refusal(_t);			\
+									\
+	ibt_refusal_end(_t, _r, IB_MR_WHY_##why, (expr), #expr);	\
 } while (0)
 
-#define ibt_expect_refused_mr(test, why, expr)				\
+#define ibt_expect_refused_mr(_test, why, expr)				\
 do {									\
-	struct ibt_refusal *_r = kunit_kzalloc(test, sizeof(*_r), GFP_KERNEL); \
-	ibt_refusal_begin(test, _r);					\
-	ibt_refusal_end_mr(test, _r, IB_MR_WHY_##why, (expr), #expr);	\
+	struct kunit *_t = (_test);					\
+	struct ibt_refusal *_r = ibt_refusal(_t);			\
+									\
+	ibt_refusal_end_mr(_t, _r, IB_MR_WHY_##why, (expr), #expr);	\
 } while (0)
 
-/* Run @fn(@arg, i) for i in [0, n) in as many threads at once; returns when all have ended. Its non-zero results are failures of the case. */
+/*
+ * Run @fn(@arg, i) for i in [0, n) in as many threads at once; returns when all have ended. Its
+ * non-zero results are failures of the case.
+ */
 void ibt_parallel(struct kunit *test, int n, int (*fn)(void *arg, int i),
 		  void *arg);
 

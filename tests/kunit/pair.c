@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Two queue pairs that talk to each other over the device's loopback, and what a single operation between them says.
+ * Two queue pairs that talk to each other over the device's loopback, and what a single operation
+ * between them says.
  *
- * The requester plays the remote peer. It lives in a protection domain of its own, whose unsafe global rkey lets the target reach the requester's buffer without any
- * region: whatever is refused is therefore refused for the region under test. Completions are polled, so a case sees
- * the status of the very request it posted. A completion that belongs to an older request (flushed when the pair broke) is passed over.
+ * The requester plays the remote peer. It lives in a protection domain of its own, whose unsafe
+ * global rkey lets the target reach the requester's buffer without any region: whatever is
+ * refused is therefore refused for the region under test. Completions are polled, so a case sees
+ * the status of the very request it posted. A completion that belongs to an older request
+ * (flushed when the pair broke) is passed over.
  *
- * Loopback on soft RoCE: the packet goes back up where its destination MAC is the own one, and a kernel caller has to fill that in itself.
+ * Loopback on soft RoCE: the packet goes back up where its destination MAC is the own one, and a
+ * kernel caller has to fill that in itself.
  */
 #include <linux/delay.h>
 #include <linux/random.h>
@@ -16,7 +20,8 @@
 
 #define IBT_DEPTH	16
 
-static int ibt_end_modify(struct ibt_pair *p, struct ibt_end *e, u32 peer_qpn, u32 sq_psn, u32 rq_psn)
+static int ibt_end_modify(struct ibt_pair *p, struct ibt_end *e, u32 peer_qpn, u32 sq_psn,
+			  u32 rq_psn)
 {
 	bool rc = p->type == IB_QPT_RC;
 	struct ibt *ibt = p->ibt;

@@ -2,8 +2,9 @@
 /*
  * Protection domains: holds, the answer "busy", and that nothing of ours is left in one.
  *
- * The hidden registration queue pair shows in the core's count of queue pairs and in the domain's use count. It must be there while something is
- * registered or held, the same one all the time, and be gone in the very call that releases the last of it.
+ * The hidden registration queue pair shows in the core's count of queue pairs and in the domain's
+ * use count. It must be there while something is registered or held, the same one all the time,
+ * and be gone in the very call that releases the last of it.
  */
 #include "helpers.h"
 

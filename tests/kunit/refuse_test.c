@@ -2,9 +2,10 @@
 /*
  * Regions that must not be: what a caller can get wrong, and what it is told.
  *
- * Each refusal is checked whole: the classic errno, the one reason counted, and nothing changed (no object came or went, the domain is as used as
- * before, neither list nor iova of the caller was written to). The sweep at the end makes the module's own allocations and device
- * calls fail, one after the other, until a registration runs without a hit.
+ * Each refusal is checked whole: the classic errno, the one reason counted, and nothing changed
+ * (no object came or went, the domain is as used as before, neither list nor iova of the caller
+ * was written to). The sweep at the end makes the module's own allocations and device calls fail,
+ * one after the other, until a registration runs without a hit.
  */
 #include "fault.h"
 #include "helpers.h"
@@ -26,7 +27,8 @@ static const struct list_row {
 	{ "no buffers", IB_MR_WHY_EMPTY, ALL, 0, 0, { { 0, PG } } },
 	{ "a negative number of buffers", IB_MR_WHY_EMPTY, ALL, 0, -1, { { 0, PG } } },
 	{ "a buffer of no size", IB_MR_WHY_EMPTY, ALL, 0, 1, { { 0, 0 } } },
-	{ "the second of no size", IB_MR_WHY_EMPTY, ALL, 0, 3, { { 0, PG }, { PG, 0 }, { 4 * PG, PG } } },
+	{ "the second of no size", IB_MR_WHY_EMPTY, ALL, 0, 3,
+	  { { 0, PG }, { PG, 0 }, { 4 * PG, PG } } },
 	{ "the last of no size", IB_MR_WHY_EMPTY, ALL, 0, 2, { { 0, PG }, { 2 * PG, 0 } } },
 	{ "a size past 2^64", IB_MR_WHY_WRAP, ALL, 0, 1, { { 0, U64_MAX } } },
 	{ "sizes past 2^64 in sum", IB_MR_WHY_WRAP, ALL, 0, 2, { { 0, PG }, { PG, 0 - (u64)PG } } },
@@ -34,11 +36,14 @@ static const struct list_row {
 	{ "iova and length reach 2^64", IB_MR_WHY_IOVA_HIGH, ALL, 0 - (u64)PG, 1, { { 0, PG } } },
 	{ "iova a byte too high", IB_MR_WHY_IOVA_HIGH, ALL, TOP - PG + 1, 1, { { 1, PG } } },
 	{ "iova a page too high", IB_MR_WHY_IOVA_HIGH, ALL, TOP, 1, { { 0, PG } } },
-	{ "the first ends inside a page", IB_MR_WHY_INNER_BOUNDARY, ALL, 0, 2, { { 0, 100 }, { 2 * PG, PG } } },
-	{ "the second begins inside a page", IB_MR_WHY_INNER_BOUNDARY, ALL, 0, 2, { { 0, PG }, { 2 * PG + 1, 100 } } },
+	{ "the first ends inside a page", IB_MR_WHY_INNER_BOUNDARY, ALL, 0, 2,
+	  { { 0, 100 }, { 2 * PG, PG } } },
+	{ "the second begins inside a page", IB_MR_WHY_INNER_BOUNDARY, ALL, 0, 2,
+	  { { 0, PG }, { 2 * PG + 1, 100 } } },
 	{ "the middle one ends inside a page", IB_MR_WHY_INNER_BOUNDARY, ALL, 0, 3,
 	  { { 0, PG }, { 2 * PG, PG - 1 }, { 4 * PG, PG } } },
-	{ "they touch inside a page", IB_MR_WHY_INNER_BOUNDARY, ALL, 0, 2, { { 0, 512 }, { 512, 512 } } },
+	{ "they touch inside a page", IB_MR_WHY_INNER_BOUNDARY, ALL, 0, 2,
+	  { { 0, 512 }, { 512, 512 } } },
 	{ "iova off by one", IB_MR_WHY_IOVA_ALIGN, ALL, 1, 1, { { 0, PG } } },
 	{ "iova off by half a page", IB_MR_WHY_IOVA_ALIGN, ALL, PG / 2, 1, { { 0, PG } } },
 	{ "iova aligned, the first byte not", IB_MR_WHY_IOVA_ALIGN, ALL, PG, 1, { { 8, PG } } },
@@ -46,9 +51,12 @@ static const struct list_row {
 	{ "atomic without local write", IB_MR_WHY_ACCESS_NO_LOCAL, RR | RA, 0, 1, { { 0, PG } } },
 	{ "an unknown flag", IB_MR_WHY_BAD_ACCESS, ALL | 1 << 30, 0, 1, { { 0, PG } } },
 	{ "all flags", IB_MR_WHY_BAD_ACCESS, -1, 0, 1, { { 0, PG } } },
-	{ "on-demand paging", IB_MR_WHY_NO_ON_DEMAND, ALL | IB_ACCESS_ON_DEMAND, 0, 1, { { 0, PG } } },
-	{ "zero-based with an iova", IB_MR_WHY_ZERO_BASED_IOVA, ALL | IB_ZERO_BASED, PG, 1, { { 0, PG } } },
-	{ "zero-based inside a page", IB_MR_WHY_ZERO_BASED_ALIGN, ALL | IB_ZERO_BASED, 0, 1, { { 8, PG } } },
+	{ "on-demand paging", IB_MR_WHY_NO_ON_DEMAND, ALL | IB_ACCESS_ON_DEMAND, 0, 1,
+	  { { 0, PG } } },
+	{ "zero-based with an iova", IB_MR_WHY_ZERO_BASED_IOVA, ALL | IB_ZERO_BASED, PG, 1,
+	  { { 0, PG } } },
+	{ "zero-based inside a page", IB_MR_WHY_ZERO_BASED_ALIGN, ALL | IB_ZERO_BASED, 0, 1,
+	  { { 8, PG } } },
 	{ "far outside memory", IB_MR_WHY_NOT_LINEAR, ALL, 0, 1, { { 1ull << 44, PG } } },
 	{ "out of memory at the end", IB_MR_WHY_NOT_LINEAR, RR, 0, 1, { { 0, 1ull << 44 } } },
 };
@@ -66,7 +74,7 @@ static void refuse_list(struct kunit *test)
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, 8 * PG, 1);
 	struct ib_phys_buf list[ROW_PIECES], copy[ROW_PIECES];
-	struct ibt_refusal *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct ibt_refusal *r;
 	int i, used = atomic_read(&pd->usecnt);
 	u64 iova = row->iova;
 
@@ -74,7 +82,7 @@ static void refuse_list(struct kunit *test)
 		list[i] = (struct ib_phys_buf){ (uintptr_t)b->addr + row->piece[i].addr,
 						row->piece[i].size };
 	memcpy(copy, list, sizeof(list));
-	ibt_refusal_begin(test, r);
+	r = ibt_refusal(test);
 	ibt_refusal_end_mr(test, r, row->why, ib_reg_phys_mr(pd, list, row->nr, row->access, &iova),
 			   row->desc);
 	KUNIT_EXPECT_EQ(test, memcmp(copy, list, sizeof(list)), 0);
@@ -122,8 +130,8 @@ static void refuse_err_ptr(struct kunit *test)
 	ibt_expect_refused(test, NULL_ARG, ib_mr_pd_get(pd));
 	ibt_expect_refused(test, NULL_ARG, ib_query_mr(mr, &attr));
 	ibt_expect_refused(test, NULL_ARG, ib_dereg_mr(mr));
-	ibt_expect_refused(test, NULL_ARG, ib_rereg_phys_mr(mr, IB_MR_REREG_ACCESS, NULL, NULL, 0, LW,
-							    NULL));
+	ibt_expect_refused(test, NULL_ARG, ib_rereg_phys_mr(mr, IB_MR_REREG_ACCESS, NULL, NULL, 0,
+							    LW, NULL));
 }
 
 /* Kernel memory by its address. */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Regions that work: registered in each way there is, and proved by RDMA to be what was asked for.
+ * Regions that work: registered in each way there is, and proved by RDMA to be what was asked
+ * for.
  *
- * What a region may not be is in refuse_test.c, and how it is changed in rereg_test.c. The verdicts are the device's (see view.c): content across every boundary
- * between runs, exact ends, each right given and not given. Fault 1 (a wrap past 2^64) and fault 2 (an offset that got lost) of the field-bugs list
- * are here a second time, against the device itself.
+ * What a region may not be is in refuse_test.c, and how it is changed in rereg_test.c. The
+ * verdicts are the device's (see view.c): content across every boundary between runs, exact ends,
+ * each right given and not given. Fault 1 (a wrap past 2^64) and fault 2 (an offset that got
+ * lost) of the field-bugs list are here a second time, against the device itself.
  */
 #include <linux/mm.h>
 #include "helpers.h"
@@ -130,18 +132,21 @@ static void region_default_iova(struct kunit *test)
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_pair *p = ibt_pair(test, pd);
 	struct ibt_view v = { .len = 2 * PG, .access = RR };
-	int n;
 	struct scatterlist *sgl;
+	struct ib_mr *mr;
+	int n;
 
 	v.buf = ibt_buf(test, IBT_VMALLOC, 3 * PG, 7);
 	v.off = 50;
 	v.iova = (uintptr_t)v.buf->addr + 50;
-	ibt_expect_view(p, ibt_mr(test, ib_mr_reg_kernel(pd, v.buf->addr + 50, v.len, RR, NULL)), &v);
+	mr = ibt_mr(test, ib_mr_reg_kernel(pd, v.buf->addr + 50, v.len, RR, NULL));
+	ibt_expect_view(p, mr, &v);
 
 	v.off = 0;
 	v.iova = 0;
 	v.access |= IB_ZERO_BASED;
-	ibt_expect_view(p, ibt_mr(test, ib_mr_reg_kernel(pd, v.buf->addr, v.len, v.access, NULL)), &v);
+	mr = ibt_mr(test, ib_mr_reg_kernel(pd, v.buf->addr, v.len, v.access, NULL));
+	ibt_expect_view(p, mr, &v);
 
 	v.buf = ibt_buf(test, IBT_SCATTER, 3 * PG, 8);
 	v.off = 60;
@@ -304,14 +309,16 @@ static void region_4m_in_one_run(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, list);
 	for (i = 0; i < n; i++)
 		list[i] = (struct ib_phys_buf){ (uintptr_t)ibt_ptr(v.buf, i * PG), PG };
-	iova = v.iova = (uintptr_t)v.buf->addr;
+	v.iova = (uintptr_t)v.buf->addr;
+	iova = v.iova;
 	ibt_expect_view(ibt_pair(test, pd),
 			ibt_mr(test, ib_reg_phys_mr(pd, list, n, v.access, &iova)), &v);
 }
 
 /*
- * Most of memory as one region, for reading. The driver's list would not hold it in pages, so that it holds it at all shows large blocks; and the buffer somewhere
- * in it can be read, which shows that they lead to the right place.
+ * Most of memory as one region, for reading. The driver's list would not hold it in pages, so
+ * that it holds it at all shows large blocks; and the buffer somewhere in it can be read, which
+ * shows that they lead to the right place.
  */
 static void region_a_gigabyte(struct kunit *test)
 {
@@ -428,7 +435,8 @@ static void region_uc(struct kunit *test)
 	p->ready = false;	/* a dropped message leaves the target deaf */
 	mem = ibt_ptr(v.buf, v.off);
 	*p->req.buf = ~*mem;
-	KUNIT_EXPECT_EQ(test, ibt_rdma(p, IBT_WRITE, p->req.buf, mr->rkey, v.iova, 1), IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, ibt_rdma(p, IBT_WRITE, p->req.buf, mr->rkey, v.iova, 1),
+			IB_WC_SUCCESS);
 	for (i = 0; i < 1000 && READ_ONCE(*mem) != *p->req.buf; i++)
 		fsleep(1000);
 	KUNIT_EXPECT_EQ(test, *mem, *p->req.buf);

@@ -2,8 +2,9 @@
 /*
  * The registration queue pair: that it mends, and that it bears load.
  *
- * It is put into the error state from outside, as a port event could, and given work that the device refuses. A refused request may cost its own result and nothing
- * else: those before it and those behind it are carried out, and the next call finds a queue pair that works.
+ * It is put into the error state from outside, as a port event could, and given work that the
+ * device refuses. A refused request may cost its own result and nothing else: those before it and
+ * those behind it are carried out, and the next call finds a queue pair that works.
  */
 #include "helpers.h"
 #include "regqp.h"
@@ -140,7 +141,10 @@ static void regqp_chains(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(rq));
 	ibt_defer(test, free_regqp, rq);
 
-	/* Good: a region's own key is invalidated, any number of times. Bad: another variant of it. */
+	/*
+	 * Good: a region's own key is invalidated, any number of times. Bad: another variant of
+	 * it.
+	 */
 	for (i = 0; i < row->nr; i++) {
 		ops[i].kind = IBMR_OP_INV;
 		ops[i].mr = mr[i % MRS];

@@ -2,8 +2,10 @@
 /*
  * Re-registration: each part alone and with the others, and what is left after a failure.
  *
- * The region's whole truth is a view and the domain it is in. A success must make the new one true and the old keys dead everywhere; a failure must leave the old
- * one true, under the old keys, byte for byte. Fault 5 of the field-bugs list is a failed call that left the region in the new domain.
+ * The region's whole truth is a view and the domain it is in. A success must make the new one
+ * true and the old keys dead everywhere; a failure must leave the old one true, under the old
+ * keys, byte for byte. Fault 5 of the field-bugs list is a failed call that left the region in
+ * the new domain.
  */
 #include "fault.h"
 #include "helpers.h"
@@ -39,12 +41,14 @@ static struct room *room(struct kunit *test)
 		r->pd[i] = ibt_pd(test);
 		r->p[i] = ibt_pair(test, r->pd[i]);
 	}
-	r->view[0] = (struct ibt_view){ .off = 100, .len = 3 * PG, .iova = SZ_1M + 100, .access = ALL };
+	r->view[0] = (struct ibt_view){ .off = 100, .len = 3 * PG, .iova = SZ_1M + 100,
+					.access = ALL };
 	r->view[1] = (struct ibt_view){ .off = 9, .len = PG + 77, .iova = (1ull << 40) + 9,
 					.access = LW | RR };
 	for (i = 0; i < 2; i++) {
 		r->view[i].buf = ibt_buf(test, IBT_SCATTER, 4 * PG, 20 + i);
-		r->list[i] = ibt_phys(test, r->view[i].buf, r->view[i].off, r->view[i].len, &r->n[i]);
+		r->list[i] = ibt_phys(test, r->view[i].buf, r->view[i].off, r->view[i].len,
+				      &r->n[i]);
 	}
 	r->now = r->view[0];
 	r->mr = ibt_mr(test, ib_reg_phys_mr(r->pd[0], r->list[0], r->n[0], ALL, &r->now.iova));
@@ -157,7 +161,9 @@ static const struct bad_row {
 	int access;
 	u64 iova;
 	enum { GOOD_PD, NULL_PD, USER_PD, ERR_PD } pd;
-	enum { GOOD_LIST, NULL_LIST, NO_ENTRY, ZERO_SIZE, INNER, NOT_LINEAR, HUGE_SIZE, NULL_IOVA } list;
+	enum {
+		GOOD_LIST, NULL_LIST, NO_ENTRY, ZERO_SIZE, INNER, NOT_LINEAR, HUGE_SIZE, NULL_IOVA,
+	} list;
 } bad_table[] = {
 	{ "no mask", IB_MR_WHY_BAD_MASK, 0, ALL },
 	{ "an unknown bit", IB_MR_WHY_BAD_MASK, TRANS | PD | ACCESS | 8, ALL },
@@ -168,13 +174,15 @@ static const struct bad_row {
 	{ "contradicting rights", IB_MR_WHY_ACCESS_NO_LOCAL, TRANS | PD | ACCESS, RW },
 	{ "contradicting rights, not asked for", IB_MR_WHY_ACCESS_NO_LOCAL, PD, RA },
 	{ "unknown rights", IB_MR_WHY_BAD_ACCESS, TRANS | PD | ACCESS, LW | 1 << 30 },
-	{ "on-demand paging", IB_MR_WHY_NO_ON_DEMAND, TRANS | PD | ACCESS, LW | IB_ACCESS_ON_DEMAND },
+	{ "on-demand paging", IB_MR_WHY_NO_ON_DEMAND, TRANS | PD | ACCESS,
+	  LW | IB_ACCESS_ON_DEMAND },
 	{ "zero-based with an iova", IB_MR_WHY_ZERO_BASED_IOVA, PD | ACCESS, LW | IB_ZERO_BASED },
 	{ "no list", IB_MR_WHY_NULL_ARG, TRANS | PD | ACCESS, ALL, .list = NULL_LIST },
 	{ "an empty list", IB_MR_WHY_EMPTY, TRANS | PD | ACCESS, ALL, .list = NO_ENTRY },
 	{ "a size of 0", IB_MR_WHY_EMPTY, TRANS | PD | ACCESS, ALL, .list = ZERO_SIZE },
 	{ "an inner boundary", IB_MR_WHY_INNER_BOUNDARY, TRANS | PD | ACCESS, ALL, .list = INNER },
-	{ "memory that is none", IB_MR_WHY_NOT_LINEAR, TRANS | PD | ACCESS, ALL, .list = NOT_LINEAR },
+	{ "memory that is none", IB_MR_WHY_NOT_LINEAR, TRANS | PD | ACCESS, ALL,
+	  .list = NOT_LINEAR },
 	{ "a size past 2^64", IB_MR_WHY_WRAP, TRANS | PD | ACCESS, ALL, .list = HUGE_SIZE },
 	{ "no iova", IB_MR_WHY_NULL_ARG, TRANS | PD | ACCESS, ALL, .list = NULL_IOVA },
 	{ "iova off by one", IB_MR_WHY_IOVA_ALIGN, TRANS | PD | ACCESS, ALL, SZ_1M + 10 },
@@ -236,11 +244,11 @@ static void rereg_fault5_failure(struct kunit *test)
 {
 	const struct bad_row *row = test->param_value;
 	struct room *r = room(test);
-	struct ibt_refusal *ref = kunit_kzalloc(test, sizeof(*ref), GFP_KERNEL);
+	struct ibt_refusal *ref;
 	int used[2] = { atomic_read(&r->pd[0]->usecnt), atomic_read(&r->pd[1]->usecnt) };
 	struct ib_mr was = *r->mr;
 
-	ibt_refusal_begin(test, ref);
+	ref = ibt_refusal(test);
 	ibt_refusal_end(test, ref, row->why, bad_call(r, row), row->desc);
 	KUNIT_EXPECT_EQ_MSG(test, memcmp(&was, r->mr, sizeof(was)), 0, "the handle was changed");
 	KUNIT_EXPECT_EQ(test, atomic_read(&r->pd[0]->usecnt), used[0]);
@@ -253,13 +261,16 @@ static void rereg_fault5_failure(struct kunit *test)
 static void rereg_dma(struct kunit *test)
 {
 	struct room *r = room(test);
-	struct ibt_view v = { .buf = ibt_buf(test, IBT_KMALLOC, PG, 30), .len = PG, .unbounded = true };
+	struct ibt_view v = { .len = PG, .unbounded = true };
 	struct ib_mr *mr = ibt_mr(test, ib_get_dma_mr(r->pd[0], LW));
-	u64 iova = v.iova = (uintptr_t)v.buf->addr;
+	u64 iova;
 
+	v.buf = ibt_buf(test, IBT_KMALLOC, PG, 30);
+	v.iova = (uintptr_t)v.buf->addr;
+	iova = v.iova;
 	v.access = LW;
-	ibt_expect_refused(test, WRONG_KIND, ib_rereg_phys_mr(mr, TRANS, NULL, r->list[1], r->n[1], 0,
-							      &iova));
+	ibt_expect_refused(test, WRONG_KIND, ib_rereg_phys_mr(mr, TRANS, NULL, r->list[1], r->n[1],
+							      0, &iova));
 	ibt_expect_refused(test, WRONG_KIND, ib_rereg_phys_mr(mr, ACCESS, NULL, NULL, 0,
 							      LW | IB_ZERO_BASED, NULL));
 	ibt_expect_view(r->p[0], mr, &v);

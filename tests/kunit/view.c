@@ -2,14 +2,19 @@
 /*
  * Is a region what it should be? Proved by operations, never by looking at the region.
  *
- * A view says which bytes of which buffer a region covers, at which iova, with which rights. Each right that was given must work on the first byte, the last, and
- * all between, and must move the right bytes and no others; one byte before and one after must be refused, also as part of a longer access. Each right that was
- * not given must be refused in the middle of the region. Then the same from the inside, with the local key. The buffer holds its pattern before and after.
+ * A view says which bytes of which buffer a region covers, at which iova, with which rights. Each
+ * right that was given must work on the first byte, the last, and all between, and must move the
+ * right bytes and no others; one byte before and one after must be refused, also as part of a
+ * longer access. Each right that was not given must be refused in the middle of the region. Then
+ * the same from the inside, with the local key. The buffer holds its pattern before and after.
  */
 #include <linux/align.h>
 #include "helpers.h"
 
-/* A view that is longer is read in samples, since a soft device moves few megabytes a second under KASAN. */
+/*
+ * A view that is longer is read in samples, since a soft device moves few megabytes a second
+ * under KASAN.
+ */
 #define IBT_READ_ALL	SZ_512K
 #define IBT_SAMPLES	16
 
@@ -40,7 +45,8 @@ void ibt_expect_read(struct ibt_pair *p, struct ib_mr *mr, const struct ibt_view
 	for (; len; at += chunk, len -= chunk) {
 		chunk = min_t(size_t, len, IBT_LOCAL);
 		memset(p->req.buf, 0xa5, chunk);
-		ibt_expect_remote(p, IBT_READ, mr->rkey, v->iova + at, chunk, IB_WC_SUCCESS, "inside");
+		ibt_expect_remote(p, IBT_READ, mr->rkey, v->iova + at, chunk, IB_WC_SUCCESS,
+				  "inside");
 		bad = ibt_diff_copy(v->buf, v->off + at, chunk, p->req.buf);
 		KUNIT_EXPECT_EQ_MSG(p->test, bad, v->off + at + chunk, "first wrong byte");
 	}

@@ -4,9 +4,9 @@
  *
  * A store in miniature. Its peer writes blocks into a buffer of its own, and reads blocks out of
  * another; both are mapped and registered once and given to and fro by syncs, as rings are. Each
- * round moves one block each way and compares it. The parameter `bug` names what is done wrong. With
- * the checker off every one of them passes: the data are right, and nothing is said. With it on, each
- * is in dma_reports by its name, or its data are wrong, or both; run.sh tells which.
+ * round moves one block each way and compares it. The parameter `bug` names what is done wrong.
+ * With the checker off every one of them passes: the data are right, and nothing is said. With it
+ * on, each is in dma_reports by its name, or its data are wrong, or both; run.sh tells which.
  */
 
 #include <linux/module.h>

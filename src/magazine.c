@@ -1,0 +1,745 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Magazines: stocks of armed MRs.
+ *
+ * Normal operation. A user takes an MR from the stock under the magazine's lock, maps it live,
+ * publishes it. When done, the user withdraws it and it is retired: its key is dead at that
+ * moment, but a packet that was let in before may still copy under its mapping. So it waits for one
+ * grace period of RCU tasks, which is over when every task and softirq that might be such a packet
+ * has passed; a batch waits together. Then it is re-keyed: invalidated and armed with a variant of
+ * its key that it never had, drawn at random, and it is stock again. An MR all of whose variants
+ * are spent is exchanged for a new one.
+ *
+ * Short of stock. Retired MRs are not waited for but replaced: deregistering waits for whoever
+ * still has the MR, packets included, and a new MR has a new index. That costs about ten times
+ * what re-keying does, so the target is raised as well, until the stock covers what is taken during
+ * a grace period; a look every few seconds lowers it again. A user who finds the stock empty is
+ * refused (-EAGAIN), and nothing of his has changed.
+ *
+ * Fences. Whoever promises that the device cannot touch the memory any more when he returns uses
+ * ibmr_mag_fence() or ibmr_mag_flush(), which replace.
+ *
+ * What may be trusted after a failure: an MR whose re-keying failed or is not known to have been
+ * done is replaced, whatever state the device has it in.
+ *
+ * An MR is in one place at a time: @stock, in use (with its user), @retired, @quarantine, @due, or
+ * in the worker's hand; the counters are checked against that by ibmr_mags_agree().
+ */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/moduleparam.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "access.h"
+#include "compat.h"
+#include "fault.h"
+#include "magazine.h"
+#include "regqp.h"
+
+#define ARM_BATCH	(IBMR_REGQP_DEPTH / 2)	/* two work requests an MR */
+#define LOOK_EVERY	(5 * HZ)
+
+bool ibmr_force_replace;
+module_param_named(force_replace, ibmr_force_replace, bool, 0644);
+MODULE_PARM_DESC(force_replace, "replace every retired MR instead of re-keying it (for tests)");
+
+static unsigned int stock_limit;
+module_param(stock_limit, uint, 0644);
+MODULE_PARM_DESC(stock_limit,
+		 "most armed MRs of one magazine (0: four times what was promised, and 1024)");
+
+unsigned int ibmr_fail_map;
+module_param_named(fail_map, ibmr_fail_map, uint, 0644);
+MODULE_PARM_DESC(fail_map, "let every n-th map fail with -EAGAIN (for tests; 0: none)");
+
+static struct workqueue_struct *mag_wq;
+
+/* Operations of one arming batch; too large for a stack, and nothing is to be allocated then. */
+struct ibmr_arm {
+	struct mutex lock;
+	struct ibmr_regop op[2 * ARM_BATCH];
+	struct ibmr_armed *armed[ARM_BATCH];
+};
+
+bool ibmr_map_fails(void)
+{
+	static atomic_t nth;
+
+	return atomic_inc_return(&nth) % READ_ONCE(ibmr_fail_map) == 0;
+}
+
+static unsigned int margin(unsigned int promised)
+{
+	return max(16U, promised / 4);
+}
+
+static unsigned int limit(const struct ibmr_mag *mag)
+{
+	unsigned int floor = mag->promised + 1;
+	unsigned int n = READ_ONCE(stock_limit);
+
+	return max(floor, n ? n : 4 * mag->promised + 1024);
+}
+
+/* Under mag->lock, or before the magazine is known. */
+static void set_target(struct ibmr_mag *mag, unsigned int target)
+{
+	mag->target = min(target, limit(mag));
+	mag->low = max(margin(mag->promised) / 2, (mag->target - mag->promised) / 4);
+	mag->batch = clamp(margin(mag->promised) / 2, 1U, (unsigned int)ARM_BATCH);
+}
+
+/* Call the worker, once. Under mag->lock, any context. */
+void ibmr_mag_kick(struct ibmr_mag *mag)
+{
+	if (mag->kicked || mag->gone || mag->dying)
+		return;
+	mag->kicked = true;
+	queue_work(mag_wq, &mag->work);
+}
+
+void ibmr_mag_empty(struct ibmr_mag *mag)
+{
+	mag->empties++;
+	ibmr_mag_kick(mag);
+}
+
+void ibmr_mag_hold(struct ibmr_mag *mag)
+{
+	refcount_inc(&mag->refs);
+}
+
+void ibmr_mag_drop(struct ibmr_mag *mag)
+{
+	if (refcount_dec_and_test(&mag->refs)) {
+		ibmr_dev_put(mag->dev);
+		kfree(mag);
+	}
+}
+
+/* --- one MR --- */
+
+static struct ibmr_armed *armed_new(struct ibmr_mag *mag)
+{
+	struct ibmr_dev *dev = mag->dev;
+	struct ibmr_armed *a;
+
+	a = ibmr_should_fail() ? NULL : kzalloc(sizeof(*a), GFP_KERNEL);
+	if (!a)
+		return NULL;
+	a->keyed.kind = IBMR_KEYED_ARMED;
+	a->mag = mag;
+	if (mag->flags & IBMR_MAG_OWN_SGL) {
+		a->sgl = kvcalloc(mag->capacity + 1, sizeof(*a->sgl), GFP_KERNEL);
+		if (!a->sgl)
+			goto err_free;
+	}
+	a->drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
+		ib_alloc_mr(dev->park, IB_MR_TYPE_MEM_REG, mag->capacity);
+	if (IS_ERR(a->drv))
+		goto err_free;
+	a->drv->length = 0;
+	a->key = a->drv->lkey;
+	a->keys_left = 255;
+	__set_bit(a->key & 0xff, a->spent);
+	if (ibmr_should_fail() ||
+	    xa_err(xa_store(&dev->keys, a->key >> 8, &a->keyed, GFP_KERNEL)))
+		goto err_mr;
+	return a;
+
+err_mr:
+	ib_dereg_mr_user(a->drv, NULL);
+err_free:
+	kvfree(a->sgl);
+	kfree(a);
+	return NULL;
+}
+
+static void armed_free_rcu(struct rcu_head *rcu)
+{
+	struct ibmr_armed *a = container_of(rcu, struct ibmr_armed, rcu);
+
+	kvfree(a->sgl);
+	kfree(a);
+}
+
+static void armed_free(struct ibmr_armed *a)
+{
+	call_rcu(&a->rcu, armed_free_rcu);
+}
+
+/* Withdrawn or never published. When it returns the device has no packet left that uses it. */
+static void armed_destroy(struct ibmr_armed *a)
+{
+	struct ibmr_dev *dev = a->mag->dev;
+
+	xa_cmpxchg(&dev->keys, a->key >> 8, &a->keyed, NULL, 0);
+	if (ib_dereg_mr_user(a->drv, NULL))
+		pr_err("%s: the driver did not let go of an MR (key %#x)\n", dev->name, a->key);
+	armed_free(a);
+}
+
+/* A variant that the MR never had. The caller saw that one is left. */
+static u32 next_key(struct ibmr_armed *a)
+{
+	unsigned int v = find_next_zero_bit(a->spent, 256, get_random_u32() & 0xff);
+
+	if (v >= 256)
+		v = find_first_zero_bit(a->spent, 256);
+	__set_bit(v, a->spent);
+	a->keys_left--;
+	return (a->key & ~0xffU) | v;
+}
+
+/* --- batches, in the worker or another sleeping call; the device is entered --- */
+
+static void to_stock(struct ibmr_mag *mag, struct ibmr_stack *armed)
+{
+	struct ibmr_armed *a;
+
+	spin_lock_irq(&mag->lock);
+	while ((a = ibmr_stack_pop(armed)))
+		ibmr_stack_push(&mag->stock, a);
+	spin_unlock_irq(&mag->lock);
+}
+
+static void destroy_all(struct ibmr_mag *mag, struct ibmr_stack *list)
+{
+	struct ibmr_armed *a;
+	unsigned int n = 0;
+
+	while ((a = ibmr_stack_pop(list))) {
+		armed_destroy(a);
+		n++;
+	}
+	spin_lock_irq(&mag->lock);
+	mag->created -= n;
+	spin_unlock_irq(&mag->lock);
+}
+
+/*
+ * Arm what is in @list, new or re-keyed, and put it into the stock; what could not be armed is left
+ * in @bad.
+ */
+static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struct ibmr_stack *bad)
+{
+	struct ibmr_arm *arm = mag->dev->arm;
+	struct ibmr_stack good = {};
+	struct ibmr_armed *a;
+
+	mutex_lock(&arm->lock);
+	while (list->nr) {
+		unsigned int n = 0, ops = 0, i;
+
+		while (n < ARM_BATCH && (a = ibmr_stack_pop(list))) {
+			u32 key = a->key;
+
+			if (rekey) {
+				if (!a->keys_left) {
+					ibmr_stack_push(bad, a);
+					continue;
+				}
+				arm->op[ops++] = (struct ibmr_regop){
+					.kind = IBMR_OP_INV, .key = a->key,
+				};
+				key = next_key(a);
+			}
+			arm->op[ops++] = (struct ibmr_regop){
+				.kind = IBMR_OP_REG, .mr = a->drv, .key = key,
+				.access = mag->access,
+			};
+			arm->armed[n++] = a;
+		}
+		if (!n)
+			break;
+		ibmr_regqp_exec(mag->dev->park_ipd, arm->op, ops);
+
+		for (i = 0; i < n; i++) {
+			const struct ibmr_regop *reg = &arm->op[rekey ? 2 * i + 1 : i];
+			int err = reg->err ? reg->err : rekey ? arm->op[2 * i].err : 0;
+
+			a = arm->armed[i];
+			if (err) {
+				ibmr_stack_push(bad, a);
+				continue;
+			}
+			WRITE_ONCE(a->key, reg->key);
+			a->invalidated = false;
+			a->uses = 0;
+			ibmr_stack_push(&good, a);
+		}
+		cond_resched();
+	}
+	mutex_unlock(&arm->lock);
+	to_stock(mag, &good);
+}
+
+/* Make @nr more. Return: how many were made. */
+static unsigned int grow(struct ibmr_mag *mag, unsigned int nr)
+{
+	struct ibmr_stack fresh = {}, bad = {};
+	struct ibmr_armed *a;
+	unsigned int failed;
+
+	while (fresh.nr < nr && (a = armed_new(mag)))
+		ibmr_stack_push(&fresh, a);
+	nr = fresh.nr;
+	spin_lock_irq(&mag->lock);
+	mag->created += nr;
+	spin_unlock_irq(&mag->lock);
+	arm(mag, &fresh, false, &bad);
+	failed = bad.nr;
+	destroy_all(mag, &bad);
+	return nr - failed;
+}
+
+/* Exchange what is in @list for new ones: a fence for every packet that may still use it. */
+static void replace(struct ibmr_mag *mag, struct ibmr_stack *list)
+{
+	unsigned int n = list->nr, made;
+
+	if (!n)
+		return;
+	destroy_all(mag, list);
+	made = grow(mag, n);
+	spin_lock_irq(&mag->lock);
+	mag->replaced += made;
+	spin_unlock_irq(&mag->lock);
+}
+
+static void rekey(struct ibmr_mag *mag, struct ibmr_stack *list)
+{
+	struct ibmr_stack bad = {};
+	unsigned int n = list->nr;
+
+	if (!n)
+		return;
+	arm(mag, list, true, &bad);
+	spin_lock_irq(&mag->lock);
+	mag->rekeyed += n - bad.nr;
+	spin_unlock_irq(&mag->lock);
+	replace(mag, &bad);
+}
+
+/* In the context of RCU tasks. */
+static void grace_over(struct rcu_head *rcu)
+{
+	struct ibmr_mag *mag = container_of(rcu, struct ibmr_mag, grace);
+	struct ibmr_armed *a;
+
+	spin_lock_irq(&mag->lock);
+	mag->waiting = false;
+	while ((a = ibmr_stack_pop(&mag->quarantine)))
+		ibmr_stack_push(&mag->due, a);
+	ibmr_mag_kick(mag);
+	spin_unlock_irq(&mag->lock);
+	ibmr_mag_drop(mag);
+}
+
+/* What there is to do now. Under mag->lock. */
+static void plan(struct ibmr_mag *mag, struct ibmr_stack *again, struct ibmr_stack *exchange,
+		 unsigned int *more, bool *wait)
+{
+	struct ibmr_armed *a;
+	u64 seen = mag->empties_seen;
+	unsigned int have;
+
+	mag->kicked = false;
+	mag->empties_seen = mag->empties;
+	*again = ibmr_stack_steal(&mag->due);
+	*exchange = (struct ibmr_stack){};
+
+	if (ibmr_force_replace) {
+		*exchange = ibmr_stack_steal(&mag->retired);
+	} else if (mag->flags & IBMR_MAG_AT_ONCE) {
+		while ((a = ibmr_stack_pop(&mag->retired)))
+			ibmr_stack_push(again, a);
+	}
+	have = mag->stock.nr + again->nr + exchange->nr;
+	if (have < mag->low || mag->empties != seen) {
+		set_target(mag, mag->target + max(16U, mag->target / 4));
+		while (have < 2 * mag->low && (a = ibmr_stack_pop(&mag->retired))) {
+			ibmr_stack_push(exchange, a);
+			have++;
+		}
+	}
+	*wait = !mag->waiting && mag->retired.nr;
+	if (*wait) {
+		mag->waiting = true;
+		mag->quarantine = ibmr_stack_steal(&mag->retired);
+	}
+	*more = mag->target > mag->created ? mag->target - mag->created : 0;
+	mag->peak = max(mag->peak, mag->in_use);
+}
+
+static void mag_work(struct work_struct *work)
+{
+	struct ibmr_mag *mag = container_of(work, struct ibmr_mag, work);
+	unsigned int noio = memalloc_noio_save();
+	struct ibmr_stack again, exchange;
+	unsigned int more;
+	bool wait;
+
+	if (!ibmr_dev_enter(mag->dev))
+		goto out;
+	spin_lock_irq(&mag->lock);
+	plan(mag, &again, &exchange, &more, &wait);
+	spin_unlock_irq(&mag->lock);
+
+	if (wait) {
+		ibmr_mag_hold(mag);
+		call_rcu_tasks(&mag->grace, grace_over);
+	}
+	rekey(mag, &again);
+	replace(mag, &exchange);
+	if (more && grow(mag, more) && !mag->dying)
+		queue_delayed_work(mag_wq, &mag->shrink, LOOK_EVERY);
+	ibmr_dev_exit(mag->dev);
+out:
+	memalloc_noio_restore(noio);
+}
+
+/* Fewer are wanted than there are, going by what was taken since the last look? */
+static void mag_shrink(struct work_struct *work)
+{
+	struct ibmr_mag *mag = container_of(to_delayed_work(work), struct ibmr_mag, shrink);
+	struct ibmr_stack surplus = {};
+	unsigned int want, floor;
+	struct ibmr_armed *a;
+	bool again;
+
+	if (!ibmr_dev_enter(mag->dev))
+		return;
+	spin_lock_irq(&mag->lock);
+	/* A grace period is below 200 ms, so a 25th of what 5 s took, and a quarter more. */
+	want = min_t(u64, (mag->takes - mag->seen_takes) / 20, UINT_MAX / 2);
+	mag->seen_takes = mag->takes;
+	floor = mag->promised + margin(mag->promised);
+	set_target(mag, max(floor, mag->promised + want));
+	while (mag->created - surplus.nr > mag->target && mag->stock.nr > mag->low) {
+		a = ibmr_stack_pop(&mag->stock);
+		ibmr_stack_push(&surplus, a);
+	}
+	again = mag->created - surplus.nr > floor && !mag->dying;
+	spin_unlock_irq(&mag->lock);
+	destroy_all(mag, &surplus);
+	if (again)
+		queue_delayed_work(mag_wq, &mag->shrink, LOOK_EVERY);
+	ibmr_dev_exit(mag->dev);
+}
+
+/* --- for users --- */
+
+/**
+ * ibmr_mag_fence() - wait until nothing can use withdrawn MRs any more
+ * @mag: magazine
+ * @withdrawn: MRs in hand, withdrawn; empty afterwards
+ *
+ * New ones take their place in the stock.
+ * Context: process, may sleep; the device is entered.
+ */
+void ibmr_mag_fence(struct ibmr_mag *mag, struct ibmr_stack *withdrawn)
+{
+	replace(mag, withdrawn);
+}
+
+/* The same for everything that was retired before the call. */
+void ibmr_mag_flush(struct ibmr_mag *mag)
+{
+	struct ibmr_stack all = {};
+	struct ibmr_armed *a;
+
+	spin_lock_irq(&mag->lock);
+	while ((a = ibmr_stack_pop(&mag->retired)))
+		ibmr_stack_push(&all, a);
+	while ((a = ibmr_stack_pop(&mag->quarantine)))
+		ibmr_stack_push(&all, a);
+	while ((a = ibmr_stack_pop(&mag->due)))
+		ibmr_stack_push(&all, a);
+	spin_unlock_irq(&mag->lock);
+	replace(mag, &all);
+}
+
+/**
+ * ibmr_mag_promise() - have so many more ready
+ * @mag: magazine
+ * @more: MRs
+ *
+ * Context: process, may sleep; the device is entered.
+ * Return: 0, or -ENOMEM with nothing promised.
+ */
+int ibmr_mag_promise(struct ibmr_mag *mag, unsigned int more)
+{
+	unsigned int need, got;
+
+	spin_lock_irq(&mag->lock);
+	mag->promised += more;
+	set_target(mag, max(mag->target, mag->promised + margin(mag->promised)));
+	need = mag->target > mag->created ? mag->target - mag->created : 0;
+	spin_unlock_irq(&mag->lock);
+
+	got = grow(mag, need);
+	if (got < need) {
+		ibmr_mag_unpromise(mag, more);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void ibmr_mag_unpromise(struct ibmr_mag *mag, unsigned int fewer)
+{
+	spin_lock_irq(&mag->lock);
+	mag->promised -= fewer;
+	set_target(mag, mag->target);
+	if (!mag->dying && !mag->gone)
+		mod_delayed_work(mag_wq, &mag->shrink, LOOK_EVERY);
+	spin_unlock_irq(&mag->lock);
+}
+
+/**
+ * ibmr_mag_create() - make a magazine
+ * @dev: device, entered and qualified
+ * @access: rights, as the driver takes them
+ * @capacity: pages an MR can hold
+ * @flags: IBMR_MAG_*
+ *
+ * It is empty until ibmr_mag_promise().
+ * Context: process, may sleep. Return: the magazine; NULL without memory.
+ */
+struct ibmr_mag *ibmr_mag_create(struct ibmr_dev *dev, int access, unsigned int capacity,
+				 unsigned int flags)
+{
+	struct ibmr_mag *mag = ibmr_should_fail() ? NULL : kzalloc(sizeof(*mag), GFP_KERNEL);
+
+	if (!mag)
+		return NULL;
+	spin_lock_init(&mag->lock);
+	refcount_set(&mag->refs, 1);
+	mag->dev = dev;
+	refcount_inc(&dev->refs);
+	mag->access = access;
+	mag->capacity = capacity;
+	mag->flags = flags;
+	INIT_WORK(&mag->work, mag_work);
+	INIT_DELAYED_WORK(&mag->shrink, mag_shrink);
+	mutex_lock(&dev->mag_lock);
+	list_add_tail(&mag->entry, &dev->mags);
+	mutex_unlock(&dev->mag_lock);
+	return mag;
+}
+
+/**
+ * ibmr_mag_destroy() - let go of a magazine; every MR was given back
+ * @mag: magazine
+ *
+ * Context: process, may sleep; the device is NOT entered, since the worker is waited for.
+ */
+void ibmr_mag_destroy(struct ibmr_mag *mag)
+{
+	struct ibmr_dev *dev = mag->dev;
+	struct ibmr_armed *a;
+
+	spin_lock_irq(&mag->lock);
+	mag->dying = true;
+	spin_unlock_irq(&mag->lock);
+	cancel_work_sync(&mag->work);
+	cancel_delayed_work_sync(&mag->shrink);
+
+	down_read(&dev->removal);
+	mutex_lock(&dev->mag_lock);
+	list_del(&mag->entry);
+	mutex_unlock(&dev->mag_lock);
+	if (!mag->gone) {
+		struct ibmr_stack all = {};
+
+		spin_lock_irq(&mag->lock);
+		while ((a = ibmr_stack_pop(&mag->stock)) || (a = ibmr_stack_pop(&mag->retired)) ||
+		       (a = ibmr_stack_pop(&mag->quarantine)) || (a = ibmr_stack_pop(&mag->due)))
+			ibmr_stack_push(&all, a);
+		spin_unlock_irq(&mag->lock);
+		destroy_all(mag, &all);
+	}
+	WARN_ON(mag->created);
+	up_read(&dev->removal);
+	ibmr_mag_drop(mag);
+}
+
+/* The magazine of just this kind that all share; made when there is none. */
+struct ibmr_mag *ibmr_mag_get_shared(struct ibmr_dev *dev, int access, unsigned int capacity,
+				     unsigned int flags)
+{
+	struct ibmr_mag *mag, *found = NULL;
+
+	mutex_lock(&dev->mag_lock);
+	list_for_each_entry(mag, &dev->mags, entry) {
+		if (!mag->shared || mag->access != access || mag->capacity != capacity ||
+		    mag->flags != flags)
+			continue;
+		mag->shared++;
+		found = mag;
+		break;
+	}
+	mutex_unlock(&dev->mag_lock);
+	if (found)
+		return found;
+	mag = ibmr_mag_create(dev, access, capacity, flags);
+	if (mag) {
+		/* Two made at the same time both live on; that costs a second stock and no more. */
+		mutex_lock(&dev->mag_lock);
+		mag->shared = 1;
+		mutex_unlock(&dev->mag_lock);
+	}
+	return mag;
+}
+
+/* The device is NOT entered. */
+void ibmr_mag_put_shared(struct ibmr_mag *mag)
+{
+	bool last;
+
+	mutex_lock(&mag->dev->mag_lock);
+	last = !--mag->shared;
+	mutex_unlock(&mag->dev->mag_lock);
+	if (last)
+		ibmr_mag_destroy(mag);
+}
+
+/**
+ * ibmr_mag_qualify() - may this device have magazines?
+ * @dev: device, entered
+ *
+ * On first use the parking PD is made and the device tested. Context: process, may sleep.
+ */
+enum ib_mr_reason ibmr_mag_qualify(struct ibmr_dev *dev)
+{
+	enum ib_mr_reason why = IB_MR_WHY_OK;
+	struct ib_pd *park;
+
+	mutex_lock(&dev->mag_lock);
+	if (dev->probed)
+		goto out;
+	if (rdma_protocol_iwarp(dev->ibdev, rdma_start_port(dev->ibdev))) {
+		dev->probed = true;
+		dev->probe_result = IB_MR_WHY_NOT_QUALIFIED;
+		goto out;
+	}
+	why = IB_MR_WHY_NO_MEMORY;
+	if (!dev->arm) {
+		dev->arm = ibmr_should_fail() ? NULL : kvzalloc(sizeof(*dev->arm), GFP_KERNEL);
+		if (!dev->arm)
+			goto out;
+		mutex_init(&dev->arm->lock);
+	}
+	if (!dev->park) {
+		park = ibmr_should_fail() ? ERR_PTR(-ENOMEM) : ib_alloc_pd(dev->ibdev, 0);
+		if (IS_ERR(park))
+			goto out;
+		dev->park_ipd = ibmr_pd_get(dev, park);
+		if (!dev->park_ipd) {
+			ib_dealloc_pd_user(park, NULL);
+			goto out;
+		}
+		dev->park = park;
+	}
+	why = ibmr_probe(dev);
+	if (why == IB_MR_WHY_OK || why == IB_MR_WHY_NOT_QUALIFIED) {
+		dev->probed = true;
+		dev->probe_result = why;
+	}
+out:
+	if (dev->probed)
+		why = dev->probe_result;
+	mutex_unlock(&dev->mag_lock);
+	return why;
+}
+
+/* The device goes. Its removal lock is held for writing: no worker runs, none will. */
+void ibmr_mags_remove(struct ibmr_dev *dev)
+{
+	struct ibmr_keyed *keyed;
+	struct ibmr_mag *mag;
+	struct ibmr_armed *a;
+	unsigned long index;
+
+	list_for_each_entry(mag, &dev->mags, entry) {
+		spin_lock_irq(&mag->lock);
+		mag->gone = true;
+		spin_unlock_irq(&mag->lock);
+	}
+	/* Live maps that began before are over, and published, after this. */
+	synchronize_rcu();
+
+	xa_for_each(&dev->keys, index, keyed) {
+		struct ib_mr *drv;
+
+		if (keyed->kind != IBMR_KEYED_ARMED)
+			continue;
+		a = container_of(keyed, struct ibmr_armed, keyed);
+		spin_lock_irq(&a->mag->lock);
+		ibmr_withdraw(a, dev);
+		drv = a->drv;
+		a->drv = NULL;
+		spin_unlock_irq(&a->mag->lock);
+		xa_erase(&dev->keys, index);
+		ib_dereg_mr_user(drv, NULL);
+	}
+	list_for_each_entry(mag, &dev->mags, entry) {
+		spin_lock_irq(&mag->lock);
+		while ((a = ibmr_stack_pop(&mag->stock)) || (a = ibmr_stack_pop(&mag->retired)) ||
+		       (a = ibmr_stack_pop(&mag->quarantine)) || (a = ibmr_stack_pop(&mag->due))) {
+			mag->created--;
+			armed_free(a);
+		}
+		spin_unlock_irq(&mag->lock);
+	}
+	if (dev->park) {
+		struct ib_pd *park = dev->park;
+
+		ibmr_pd_put(dev->park_ipd);
+		dev->park_ipd = NULL;
+		dev->park = NULL;
+		ib_dealloc_pd_user(park, NULL);
+	}
+	kvfree(dev->arm);
+	dev->arm = NULL;
+}
+
+/* An MR comes back whose device is gone. Under mag->lock. */
+void ibmr_mag_bury(struct ibmr_mag *mag, struct ibmr_armed *a)
+{
+	mag->in_use--;
+	mag->created--;
+	armed_free(a);
+}
+
+/* Alone on the device, so no worker has any in hand. */
+bool ibmr_mags_agree(struct ibmr_dev *dev)
+{
+	struct ibmr_mag *mag;
+	bool ok = true;
+
+	list_for_each_entry(mag, &dev->mags, entry) {
+		spin_lock_irq(&mag->lock);
+		if (mag->created != mag->stock.nr + mag->in_use + mag->retired.nr +
+				    mag->quarantine.nr + mag->due.nr)
+			ok = false;
+		spin_unlock_irq(&mag->lock);
+	}
+	return ok;
+}
+
+int ibmr_mags_init(void)
+{
+	mag_wq = alloc_workqueue("ib_mr", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	return mag_wq ? 0 : -ENOMEM;
+}
+
+void ibmr_mags_exit(void)
+{
+	rcu_barrier_tasks();
+	destroy_workqueue(mag_wq);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#ifndef IBMR_MAGAZINE_H
+#define IBMR_MAGAZINE_H
+
+#include <linux/bitmap.h>
+#include <linux/scatterlist.h>
+#include <linux/workqueue.h>
+
+#include "core.h"
+
+#define IBMR_LIVE_PAGES	512	/* pages that a live map takes from the shared scratch list */
+
+/**
+ * struct ibmr_armed - an armed MR
+ * @keyed: what dev->keys points to
+ * @drv: the driver's MR; NULL once its device is gone
+ * @mag: magazine it belongs to
+ * @next: in the one list it is in, if any
+ * @key: its key of today
+ * @invalidated: a work request of somebody's turned it FREE
+ * @uses: maps of this key, for who keeps keys
+ * @keys_left: variants not used yet
+ * @spent: variants that were used
+ * @sgl: its own scatterlist, with IBMR_MAG_OWN_SGL
+ * @rcu: readers of dev->keys
+ */
+struct ibmr_armed {
+	struct ibmr_keyed keyed;
+	struct ib_mr *drv;
+	struct ibmr_mag *mag;
+	struct ibmr_armed *next;
+	u32 key;
+	bool invalidated;
+	unsigned int uses;
+	unsigned int keys_left;
+	DECLARE_BITMAP(spent, 256);
+	struct scatterlist *sgl;
+	struct rcu_head rcu;
+};
+
+#define IBMR_MAG_AT_ONCE	BIT(0)	/* re-key without quarantine */
+#define IBMR_MAG_OWN_SGL	BIT(1)	/* a scatterlist of the whole capacity with each MR */
+
+struct ibmr_stack {
+	struct ibmr_armed *head;
+	unsigned int nr;
+};
+
+/**
+ * struct ibmr_mag - armed MRs of one set of rights and one capacity
+ * @lock: guards what follows it, and the objects of whoever owns the magazine. Taken with
+ *        interrupts off in any context
+ * @stock: ready for use
+ * @low: when @stock falls below this the worker is called
+ * @kicked: it is
+ * @gone: the device was removed
+ * @dying: being destroyed
+ * @in_use: taken
+ * @created: all there are; == @stock + @in_use + @retired + @quarantine + @due, unless the worker
+ *           has some in hand
+ * @retired: withdrawn, not waiting yet
+ * @quarantine: waiting for the grace period under way
+ * @due: may be armed again
+ * @waiting: a grace period is under way
+ * @promised: how many may be in use at one time, as users were told
+ * @target: how many there should be
+ * @batch: retired ones that are worth calling the worker for
+ * @takes: ever taken
+ * @empties: ever found empty
+ * @empties_seen: @empties at the worker's last look
+ * @peak: most in use
+ * @rekeyed: ever armed anew
+ * @replaced: ever exchanged for a new MR
+ * @refs: owners, the worker, a grace period
+ * @dev: device
+ * @access: rights every MR is armed with
+ * @capacity: pages of PAGE_SIZE in each
+ * @flags: IBMR_MAG_*
+ * @shared: users, where it is in dev->mags for all to find
+ * @entry: in dev->mags
+ * @work: worker
+ * @shrink: looks now and then whether there are too many
+ * @seen_takes: @takes at its last look
+ * @grace: end of the quarantine
+ */
+struct ibmr_mag {
+	spinlock_t lock;
+	struct ibmr_stack stock;
+	unsigned int low;
+	bool kicked;
+	bool gone;
+	bool dying;
+	unsigned int in_use;
+	unsigned int created;
+	struct ibmr_stack retired;
+	struct ibmr_stack quarantine;
+	struct ibmr_stack due;
+	bool waiting;
+	unsigned int promised;
+	unsigned int target;
+	unsigned int batch;
+	u64 takes;
+	u64 empties;
+	u64 empties_seen;
+	u64 rekeyed;
+	u64 replaced;
+	unsigned int peak;
+
+	refcount_t refs;
+	struct ibmr_dev *dev;
+	int access;
+	unsigned int capacity;
+	unsigned int flags;
+	unsigned int shared;
+	struct list_head entry;
+	struct work_struct work;
+	struct delayed_work shrink;
+	u64 seen_takes;
+	struct rcu_head grace;
+};
+
+static inline void ibmr_stack_push(struct ibmr_stack *s, struct ibmr_armed *a)
+{
+	a->next = s->head;
+	s->head = a;
+	s->nr++;
+}
+
+static inline struct ibmr_armed *ibmr_stack_pop(struct ibmr_stack *s)
+{
+	struct ibmr_armed *a = s->head;
+
+	if (a) {
+		s->head = a->next;
+		s->nr--;
+	}
+	return a;
+}
+
+static inline struct ibmr_stack ibmr_stack_steal(struct ibmr_stack *s)
+{
+	struct ibmr_stack all = *s;
+
+	*s = (struct ibmr_stack){};
+	return all;
+}
+
+/* magazine.c: what users call. Those that sleep say so. */
+enum ib_mr_reason ibmr_mag_qualify(struct ibmr_dev *dev);			/* sleeps */
+struct ibmr_mag *ibmr_mag_create(struct ibmr_dev *dev, int access, unsigned int capacity,
+				 unsigned int flags);				/* sleeps */
+void ibmr_mag_destroy(struct ibmr_mag *mag);					/* sleeps */
+struct ibmr_mag *ibmr_mag_get_shared(struct ibmr_dev *dev, int access, unsigned int capacity,
+				     unsigned int flags);			/* sleeps */
+void ibmr_mag_put_shared(struct ibmr_mag *mag);					/* sleeps */
+int ibmr_mag_promise(struct ibmr_mag *mag, unsigned int more);			/* sleeps */
+void ibmr_mag_unpromise(struct ibmr_mag *mag, unsigned int fewer);
+void ibmr_mag_fence(struct ibmr_mag *mag, struct ibmr_stack *withdrawn);	/* sleeps */
+void ibmr_mag_flush(struct ibmr_mag *mag);					/* sleeps */
+void ibmr_mag_hold(struct ibmr_mag *mag);
+void ibmr_mag_drop(struct ibmr_mag *mag);
+void ibmr_mag_empty(struct ibmr_mag *mag);
+void ibmr_mag_kick(struct ibmr_mag *mag);
+void ibmr_mag_bury(struct ibmr_mag *mag, struct ibmr_armed *a);
+
+void ibmr_mags_remove(struct ibmr_dev *dev);
+bool ibmr_mags_agree(struct ibmr_dev *dev);
+int ibmr_mags_init(void);
+void ibmr_mags_exit(void);
+
+extern bool ibmr_force_replace;
+extern unsigned int ibmr_fail_map;
+bool ibmr_map_fails(void);
+
+/* live.c: the MR itself. */
+enum ib_mr_reason ibmr_probe(struct ibmr_dev *dev);
+int ibmr_live_init(void);
+void ibmr_live_exit(void);
+struct scatterlist *ibmr_live_begin(unsigned long *flags);
+void ibmr_live_end(unsigned long flags);
+bool ibmr_live_map(struct ib_mr *drv, struct scatterlist *sgl, unsigned int nents, u64 length,
+		   u64 iova);
+
+/* Let the mapping be reached. It was made before anyone can see the PD. */
+static inline void ibmr_publish(struct ibmr_armed *a, struct ib_pd *pd)
+{
+	smp_store_release(&a->drv->pd, pd);
+}
+
+/*
+ * Nobody is let in any more from here on. A packet that was let in may still be copying: the pages
+ * may be given away, but not yet to anybody to whom that copy could do harm (ibmr_mag_fence()).
+ */
+static inline void ibmr_withdraw(struct ibmr_armed *a, struct ibmr_dev *dev)
+{
+	WRITE_ONCE(a->drv->pd, dev->park);
+	WRITE_ONCE(a->drv->length, 0);
+}
+
+/* Under mag->lock, as are the next two. NULL when there is none; the worker is called then. */
+static inline struct ibmr_armed *ibmr_mag_take(struct ibmr_mag *mag)
+{
+	struct ibmr_armed *a = ibmr_stack_pop(&mag->stock);
+
+	if (unlikely(!a)) {
+		ibmr_mag_empty(mag);
+		return NULL;
+	}
+	mag->in_use++;
+	mag->takes++;
+	if (unlikely(mag->stock.nr < mag->low))
+		ibmr_mag_kick(mag);
+	return a;
+}
+
+/* Back to the stock: it was taken and never published. */
+static inline void ibmr_mag_untake(struct ibmr_mag *mag, struct ibmr_armed *a)
+{
+	mag->in_use--;
+	ibmr_stack_push(&mag->stock, a);
+}
+
+/* The user is done with it: nobody is let in any more. */
+static inline void ibmr_mag_retire(struct ibmr_mag *mag, struct ibmr_armed *a)
+{
+	if (unlikely(!a->drv)) {
+		ibmr_mag_bury(mag, a);
+		return;
+	}
+	ibmr_withdraw(a, mag->dev);
+	mag->in_use--;
+	ibmr_stack_push(&mag->retired, a);
+	if (unlikely(mag->retired.nr >= mag->batch))
+		ibmr_mag_kick(mag);
+}
+
+/* The same, but into the caller's hand, for ibmr_mag_fence(). */
+static inline void ibmr_mag_retire_to(struct ibmr_mag *mag, struct ibmr_armed *a,
+				      struct ibmr_stack *list)
+{
+	if (unlikely(!a->drv)) {
+		ibmr_mag_bury(mag, a);
+		return;
+	}
+	ibmr_withdraw(a, mag->dev);
+	mag->in_use--;
+	ibmr_stack_push(list, a);
+}
+
+#endif /* IBMR_MAGAZINE_H */
