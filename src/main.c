@@ -13,6 +13,7 @@
 #include "fault.h"
 #include "handle.h"
 #include "magazine.h"
+#include "window.h"
 
 #ifdef CONFIG_IB_MR_DEBUG
 static atomic_t fault_in = ATOMIC_INIT(0);
@@ -74,6 +75,7 @@ static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
 	ibmr_debugfs_exit();
+	ibmr_carriers_exit();
 	ibmr_mags_exit();
 	ibmr_live_exit();
 	ibmr_handles_exit();

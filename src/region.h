@@ -61,6 +61,7 @@ enum ibmr_region_state { IBMR_LIVE, IBMR_ORPHAN, IBMR_DEAD };
  * @reg: the current registration; NULL unless live
  * @ipd: PD it is in; one user of it is ours
  * @windows: bound windows; negative while no window may be bound
+ * @provision: stocks for large windows on it, or NULL
  * @entry: in ipd->regions while live; among the dead thereafter
  * @died: when it was deregistered
  * @last_lkey: the key it had then
@@ -76,6 +77,7 @@ struct ibmr_region {
 	struct ibmr_reg *reg;
 	struct ibmr_pd *ipd;
 	atomic_t windows;
+	struct ibmr_provision *provision;
 	struct list_head entry;
 	ktime_t died;
 	u32 last_lkey;

@@ -21,6 +21,7 @@
 
 #include "access.h"
 #include "compat.h"
+#include "magazine.h"
 #include "xlate.h"
 
 /**
@@ -36,23 +37,16 @@
 enum ib_mr_reason ibmr_view_verdict(const struct ibmr_view *v, const struct ib_pd *pd, u32 key,
 				    u64 iova, u64 length, int access, bool remote)
 {
-	if (unlikely(key != (remote ? v->rkey : v->lkey))) {
-		if (key == v->lkey)
-			return IB_MR_WHY_LOCAL_KEY;
-		if (!v->lkey && key == v->rkey)
-			return IB_MR_WHY_WRONG_KIND;	/* a window is for peers */
-		if (!v->lkey && !v->rkey)
-			return IB_MR_WHY_NOT_MAPPED_NOW;
-		return IB_MR_WHY_STALE_KEY;
-	}
+	if (unlikely(key != (remote ? v->rkey : v->lkey)))
+		return key == v->lkey ? IB_MR_WHY_LOCAL_KEY : IB_MR_WHY_STALE_KEY;
+	if (unlikely(!v->mapped))
+		return IB_MR_WHY_NOT_MAPPED_NOW;
 	if (unlikely(pd && pd != v->pd))
 		return IB_MR_WHY_OTHER_PD;
 	if (unlikely(access & ~v->access))
 		return IB_MR_WHY_NO_RIGHT;
 	if (unlikely(v->invalidated))
 		return IB_MR_WHY_INVALIDATED;
-	if (unlikely(!v->mapped))
-		return IB_MR_WHY_NOT_MAPPED_NOW;
 	if (unlikely(iova < v->iova))
 		return IB_MR_WHY_BEFORE_START;
 	if (unlikely(length > v->length || iova - v->iova > v->length - length))
@@ -106,6 +100,31 @@ enum ib_mr_reason ib_mr_check(struct ib_pd *pd, u32 key, u64 iova, u64 length, i
 }
 EXPORT_SYMBOL(ib_mr_check);
 
+/*
+ * What an FMR or a window means now. Its MR is parked in another PD while it is mapped to nothing.
+ * The lock keeps the MR from being exchanged; the magazine lives for as long as RCU readers do.
+ */
+void ibmr_armed_view(struct ibmr_keyed *keyed, struct ibmr_view *v)
+{
+	struct ibmr_armed *a = container_of(keyed, struct ibmr_armed, keyed);
+	struct ibmr_mag *mag = a->mag;
+	unsigned long flags;
+
+	*v = (struct ibmr_view){ .opaque = true };
+	spin_lock_irqsave(&mag->lock, flags);
+	v->lkey = a->key;
+	v->rkey = mag->access & IBMR_REMOTE_RIGHTS ? a->key : 0;
+	v->access = mag->access;
+	v->invalidated = a->invalidated;
+	if (a->drv) {
+		v->pd = a->drv->pd;
+		v->iova = a->drv->iova;
+		v->length = a->drv->length;
+		v->mapped = v->length && v->pd != mag->dev->park;
+	}
+	spin_unlock_irqrestore(&mag->lock, flags);
+}
+
 /* The run that holds the byte at @off of @pv; what it has from there on goes to *@addr and *@len. */
 static inline u32 run_at(const struct ibmr_pagevec *pv, u64 off, u64 *addr, u64 *len)
 {
@@ -156,7 +175,8 @@ static int view_runs(const struct ibmr_view *v, u64 off, u64 length, struct ib_m
  * @runs: filled with the stretches, in order
  * @max_runs: how many fit
  *
- * Contiguous memory is one run however long it is. No rights are looked at. The runs stay good for
+ * Contiguous memory is one run however long it is. The keys of FMRs and windows are refused: what is
+ * behind them is known to their owner, and to the device. No rights are looked at. The runs stay good for
  * as long as the caller knows that nobody deregisters the region; to touch the bytes without that
  * knowledge use ib_mr_copy_to() and ib_mr_copy_from().
  *
@@ -182,6 +202,8 @@ int ib_mr_translate(struct ib_pd *pd, u32 key, u64 iova, u64 length, struct ib_m
 		why = IB_MR_WHY_OK;
 	} else if (likely(ibmr_view_find(dev, key, &v))) {
 		why = ibmr_view_verdict(&v, pd, key, iova, length, 0, key != v.lkey);
+		if (unlikely(!why && v.opaque))
+			why = IB_MR_WHY_WRONG_KIND;
 		if (likely(!why))
 			n = view_runs(&v, iova - v.iova, length, runs, max_runs);
 		if (unlikely(n < 0))
@@ -255,6 +277,8 @@ static int copy_region(struct ib_pd *pd, u32 key, u64 iova, void *buf, size_t le
 		why = IB_MR_WHY_WRONG_KIND;	/* a DMA address is nothing for the CPU */
 	else if (ibmr_view_find(dev, key, &v))
 		why = ibmr_view_verdict(&v, pd, key, iova, length, access, false);
+	if (!why && length && v.opaque)
+		why = IB_MR_WHY_WRONG_KIND;
 	/* No user can be had any more: it is being deregistered. */
 	if (!why && length && v.reg && !ibmr_reg_get(v.reg))
 		why = IB_MR_WHY_DEREGISTERED;
@@ -310,52 +334,3 @@ int ib_mr_copy_from(struct ib_pd *pd, u32 key, u64 iova, void *buf, size_t lengt
 	return copy_region(pd, key, iova, buf, length, true, __func__);
 }
 EXPORT_SYMBOL(ib_mr_copy_from);
-
-/**
- * ib_mr_invalidated() - tell that a work request made a key dead
- * @pd: any PD of the device
- * @key: key from the request, or from the completion of the peer's SEND_WITH_INV
- *
- * A peer may invalidate a key by a SEND with invalidate, and a ULP by LOCAL_INV. The device does not
- * tell us, so the ULP that sees the completion does; checks and ib_mr_explain() say it from then
- * on. The region has to be deregistered, or re-registered, as ever.
- *
- * Context: any but NMI; does not sleep: a completion handler.
- * Return: 0; -EINVAL for a key that is unknown or stale, or a region that cannot be invalidated;
- * -ENODEV.
- */
-int ib_mr_invalidated(struct ib_pd *pd, u32 key)
-{
-	enum ib_mr_reason why = IB_MR_WHY_UNKNOWN_KEY;
-	struct ibmr_keyed *keyed = NULL;
-	struct ibmr_dev *dev;
-	int err = 0;
-
-	if (no_device(pd))
-		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
-	rcu_read_lock();
-	dev = ibmr_dev_rcu(pd->device);
-	if (!dev || READ_ONCE(dev->gone))
-		why = IB_MR_WHY_NO_DEVICE;
-	else
-		keyed = xa_load(&dev->keys, key >> 8);
-	if (keyed && keyed->kind == IBMR_KEYED_REG) {
-		struct ibmr_reg *reg = container_of(keyed, struct ibmr_reg, keyed);
-
-		if (key != reg->lkey) {
-			why = IB_MR_WHY_STALE_KEY;
-		} else if (!reg->mem) {
-			why = IB_MR_WHY_WRONG_KIND;
-		} else {
-			WRITE_ONCE(reg->invalidated, true);
-			why = IB_MR_WHY_OK;
-		}
-	} else if (keyed) {
-		why = ibmr_armed_invalidated(keyed, key) ? IB_MR_WHY_OK : IB_MR_WHY_STALE_KEY;
-	}
-	if (why)
-		err = ibmr_refuse(dev, why, "%s(key %#x)", __func__, key);
-	rcu_read_unlock();
-	return err;
-}
-EXPORT_SYMBOL(ib_mr_invalidated);

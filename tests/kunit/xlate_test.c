@@ -7,6 +7,7 @@
  */
 #include <linux/delay.h>
 #include <linux/irq_work.h>
+#include <rdma/ib_fmr_pool.h>
 #include "fault.h"
 #include "helpers.h"
 
@@ -421,7 +422,7 @@ static void xlate_invalidated(struct kunit *test)
 	struct verdict v = { .test = test, .pd = ibt_pd(test) };
 	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, LEN, 11);
 	struct ib_send_wr inv = { .opcode = IB_WR_LOCAL_INV, .send_flags = IB_SEND_SIGNALED };
-	struct ib_mr *mr, *dma;
+	struct ib_mr *mr;
 	struct ib_wc wc;
 	u64 iova = IOVA;
 	u32 old;
@@ -429,11 +430,9 @@ static void xlate_invalidated(struct kunit *test)
 
 	v.pair = ibt_pair(test, v.pd);
 	mr = reg_buf(test, v.pd, b, 0, LEN, iova, ALL);
-	dma = ibt_mr(test, ib_get_dma_mr(v.pd, LW));
 	agree(&v, IBT_READ, true, mr->rkey, IOVA, 8);
 	ibt_expect_refused(test, UNKNOWN_KEY, ib_mr_invalidated(v.pd, 5));
-	ibt_expect_refused(test, STALE_KEY, ib_mr_invalidated(v.pd, mr->rkey ^ 1));
-	ibt_expect_refused(test, WRONG_KIND, ib_mr_invalidated(v.pd, dma->lkey));
+	ibt_expect_refused(test, UNKNOWN_KEY, ib_mr_invalidated(v.pd, mr->rkey ^ 1));
 
 	inv.ex.invalidate_rkey = mr->rkey;
 	KUNIT_ASSERT_EQ(test, ib_post_send(v.pair->tgt.qp, &inv, NULL), 0);
@@ -454,6 +453,50 @@ static void xlate_invalidated(struct kunit *test)
 	agree(&v, IBT_READ, true, old, IOVA, 8);
 }
 
+/* FMRs: mapped, mapped anew, unmapped; each time with the device. */
+static void xlate_armed(struct kunit *test)
+{
+	struct verdict v = { .test = test, .pd = ibt_pd(test) };
+	struct ib_fmr_attr attr = { .max_pages = 3, .max_maps = 8, .page_shift = PAGE_SHIFT };
+	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, LEN, 12);
+	struct ib_mr_run run[3];
+	u64 page[3];
+	struct ib_fmr *fmr;
+	LIST_HEAD(list);
+	u32 old;
+	int i;
+
+	v.pair = ibt_pair(test, v.pd);
+	fmr = ib_alloc_fmr(v.pd, LW | RR, &attr);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(fmr));
+	for (i = 0; i < 3; i++)
+		page[i] = (uintptr_t)ibt_ptr(b, i * PG);
+	KUNIT_EXPECT_EQ(test, ib_map_phys_fmr(fmr, page, 3, IOVA), 0);
+	agree(&v, IBT_READ, true, fmr->rkey, IOVA, LEN);
+	agree(&v, IBT_READ, true, fmr->rkey, IOVA - 1, 2);
+	agree(&v, IBT_READ, true, fmr->rkey, IOVA + LEN - 1, 2);
+	agree(&v, IBT_WRITE, true, fmr->rkey, IOVA, 1);
+	agree(&v, IBT_READ, true, fmr->rkey ^ 1, IOVA, 1);
+	agree(&v, IBT_READ, false, fmr->lkey, IOVA, 8);
+	KUNIT_EXPECT_EQ(test, ib_mr_check(v.pd, fmr->rkey, IOVA, LEN + 1, RR, true),
+			IB_MR_WHY_PAST_END);
+	ibt_expect_refused(test, WRONG_KIND,
+			   ib_mr_translate(v.pd, fmr->rkey, IOVA, 1, run, 3));
+
+	old = fmr->rkey;
+	KUNIT_EXPECT_EQ(test, ib_map_phys_fmr(fmr, page, 2, 2 * IOVA), 0);
+	agree(&v, IBT_READ, true, old, IOVA, 1);
+	agree(&v, IBT_READ, true, fmr->rkey, 2 * IOVA, 2 * PG);
+	agree(&v, IBT_READ, true, fmr->rkey, 2 * IOVA + 2 * PG, 1);
+	old = fmr->rkey;
+	list_add(&fmr->list, &list);
+	KUNIT_EXPECT_EQ(test, ib_unmap_fmr(&list), 0);
+	agree(&v, IBT_READ, true, old, 2 * IOVA, 1);
+	KUNIT_EXPECT_NE(test, ib_mr_check(v.pd, old, 2 * IOVA, 1, RR, true), IB_MR_WHY_OK);
+	KUNIT_EXPECT_EQ(test, ib_dealloc_fmr(fmr), 0);
+	KUNIT_EXPECT_EQ(test, v.allowed, 3u);
+}
+
 static struct kunit_case xlate_cases[] = {
 	KUNIT_CASE(xlate_runs),
 	KUNIT_CASE(xlate_every_byte),
@@ -466,6 +509,7 @@ static struct kunit_case xlate_cases[] = {
 	KUNIT_CASE(xlate_verdict_table),
 	KUNIT_CASE(xlate_verdict_keys),
 	KUNIT_CASE(xlate_invalidated),
+	KUNIT_CASE(xlate_armed),
 	{}
 };
 
