@@ -8,11 +8,16 @@
  * sleep (it registers and deregisters memory, and hashes), which a completion handler should not
  * do for long.
  *
- * The end comes from many sides: the peer disconnects, an access of the peer was refused (the
- * receive completes with an error), the device goes, the module goes. Each only calls
- * conn_close(), which starts the close work once. An rdma_cm_id may not be destroyed from its own
- * event handler, and destroying it waits for that handler: so when the close work gets past
- * rdma_destroy_id() nobody else can still know the connection.
+ * The end has two stages. When the queue pair fails (an access of the peer was refused, say) we
+ * hang up, which makes rdma_cm tell us of the disconnection in the end, whatever the peer does.
+ * When it does (or when the device or the module goes) we close: conn_close() starts the close
+ * work once. An rdma_cm_id may not be destroyed from its own event handler, and destroying it
+ * waits for that handler: so when the close work gets past rdma_destroy_id() nobody else can
+ * still know the connection.
+ *
+ * A queue pair is not destroyed straight from its failure also for the sake of rdma_rxe up to
+ * 6.4: a peer on the same device runs our responder inside its own system call, and the end of
+ * rxe_do_task() writes to the queue pair after rxe_cleanup_task() may have taken it for idle.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -47,6 +52,7 @@ struct demo_conn {
 	bool closed;
 	unsigned long flags;		/* CONN_CLOSING: the close work was started */
 	struct work_struct request_work;
+	struct work_struct hangup_work;
 	struct work_struct close_work;
 };
 
@@ -78,6 +84,20 @@ static void conn_close(struct demo_conn *conn)
 {
 	if (!test_and_set_bit(CONN_CLOSING, &conn->flags))
 		queue_work(demo_wq, &conn->close_work);
+}
+
+static void hangup_work(struct work_struct *work)
+{
+	struct demo_conn *conn = container_of(work, struct demo_conn, hangup_work);
+
+	/* not connected, so nobody will tell us that it has ended */
+	if (rdma_disconnect(conn->id))
+		conn_close(conn);
+}
+
+static void conn_hangup(struct demo_conn *conn)
+{
+	queue_work(demo_wq, &conn->hangup_work);
 }
 
 static int post_rx(struct demo_conn *conn)
@@ -126,7 +146,7 @@ static void rx_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	/* flushed, or the device tells here that it refused an access of the peer */
 	if (wc->status != IB_WC_SUCCESS) {
-		conn_close(conn);
+		conn_hangup(conn);
 		return;
 	}
 	conn->rx_len = wc->byte_len;
@@ -138,7 +158,7 @@ static void tx_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct demo_conn *conn = container_of(wc->wr_cqe, struct demo_conn, tx_cqe);
 
 	if (wc->status != IB_WC_SUCCESS)
-		conn_close(conn);
+		conn_hangup(conn);
 	complete(&conn->tx_idle);
 }
 
@@ -167,7 +187,7 @@ static void request_work(struct work_struct *work)
 		return;
 	complete(&conn->tx_idle);
 err:
-	conn_close(conn);
+	conn_hangup(conn);
 }
 
 static void conn_free(struct demo_conn *conn)
@@ -182,7 +202,7 @@ static void conn_free(struct demo_conn *conn)
 	kfree(conn);
 }
 
-/* Afterwards neither completions nor requests of this connection are under way. */
+/* Afterwards no completions, requests or hang-ups of this connection are under way. */
 static void conn_stop(struct demo_conn *conn)
 {
 	mutex_lock(&conn->post_lock);
@@ -192,6 +212,7 @@ static void conn_stop(struct demo_conn *conn)
 		return;
 	ib_drain_qp(conn->id->qp);
 	cancel_work_sync(&conn->request_work);
+	cancel_work_sync(&conn->hangup_work);
 	rdma_destroy_qp(conn->id);
 }
 
@@ -227,6 +248,7 @@ static struct demo_conn *conn_alloc(struct demo_dev *dev, struct rdma_cm_id *id)
 	init_completion(&conn->tx_idle);
 	complete(&conn->tx_idle);
 	INIT_WORK(&conn->request_work, request_work);
+	INIT_WORK(&conn->hangup_work, hangup_work);
 	INIT_WORK(&conn->close_work, close_work);
 
 	conn->rx = kzalloc(sizeof(*conn->rx), GFP_KERNEL);
@@ -327,7 +349,7 @@ static int conn_request(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	}
 	id->context = conn;
 	err = conn_accept(conn, &event->param.conn);
-	/* who sets the bit first cleans up: we, or the close work that a flushed receive started */
+	/* who sets the bit first cleans up: we, or the close work after a flushed receive */
 	if (err && !test_and_set_bit(CONN_CLOSING, &conn->flags)) {
 		pr_warn("%s: cannot accept a connection: %d\n", dev_name(&dev->ib->dev), err);
 		conn_stop(conn);

@@ -112,8 +112,10 @@ int main(int argc, char **argv)
 		right = steps[i].run(&peer, &steps[i], &result);
 		show(tsv, &steps[i], right, &result);
 		wrong += !right;
-		if (!peer.mr)	/* nobody to talk to */
+		if (!peer.mr || peer.gone) {
+			printf("the ULP is gone\n");
 			break;
+		}
 	}
 	alarm(STEP_SECONDS);
 	running = "closing";

@@ -37,6 +37,7 @@ struct peer {
 	uint8_t *mem;		/* a copy of the file, then scratch */
 	uint8_t *scratch;	/* SCRATCH bytes */
 	struct conn *control;	/* over which the ULP is asked; its accesses are all legal */
+	bool gone;		/* the ULP did not answer there: no step can come to a verdict */
 	struct region regions[DEMO_REGIONS_MAX];
 	unsigned int nregions;
 };
@@ -44,6 +45,7 @@ struct peer {
 struct conn {
 	struct peer *peer;
 	struct rdma_cm_id *id;
+	bool connected;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;	/* of messages */

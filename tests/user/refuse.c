@@ -332,7 +332,7 @@ bool stale_key(struct peer *peer, const struct step *step, struct result *result
 	const struct region *counter = &peer->regions[DEMO_COUNTER];
 	struct op op = { .code = IBV_WR_ATOMIC_FETCH_AND_ADD, .length = 8,
 			 .remote = counter->iova, .rkey = counter->rkey, .add_or_compare = 1 };
-	uint64_t *old = (uint64_t *)peer->scratch, before, there;
+	uint64_t *old = (uint64_t *)peer->scratch, before, there, moved;
 	uint64_t start = counter->start;
 	const uint32_t old_key = op.rkey;
 	int err;
@@ -353,15 +353,18 @@ bool stale_key(struct peer *peer, const struct step *step, struct result *result
 	if (!refuse_fresh(peer, DEMO_COUNTER, op, result))
 		return false;
 
+	err = ask_bytes(peer->control, DEMO_COUNTER, counter->start, sizeof(moved), &moved);
+	if (err)
+		return lost(result, "the ULP's value", err);
 	op.rkey = counter->rkey;
 	err = conn_do(peer->control, &op);
 	if (err)
 		return failed(result, "fetch-add with the new key", err);
-	if (*old)
-		return say(result, false, "the new memory began with %llu",
-			   (unsigned long long)*old);
+	if (*old != moved)
+		return say(result, false, "the new memory began with %llu, not %llu",
+			   (unsigned long long)*old, (unsigned long long)moved);
 	err = ask_bytes(peer->control, DEMO_COUNTER, counter->start, sizeof(there), &there);
-	if (!err && there != 1)
+	if (!err && there != moved + 1)
 		return say(result, false, "the new memory has %llu", (unsigned long long)there);
 	if (!err)
 		err = ask_bytes(peer->control, DEMO_COUNTER, start, sizeof(there), &there);

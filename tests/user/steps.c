@@ -240,10 +240,23 @@ static bool atomics(struct peer *peer, const struct step *step, struct result *r
 	};
 	const struct region *counter = &peer->regions[DEMO_COUNTER];
 	uint64_t *old = (uint64_t *)peer->scratch, there;
+	struct op reset = { IBV_WR_ATOMIC_CMP_AND_SWP, old, sizeof(*old), counter->iova,
+			    counter->rkey, 0, 0 };
 	unsigned int i;
 	int err;
 
 	(void)step;
+	/* from what an earlier peer left to 0 */
+	err = ask_bytes(peer->control, DEMO_COUNTER, counter->start, sizeof(there), &there);
+	if (err)
+		return lost(result, "the ULP's value", err);
+	reset.add_or_compare = there;
+	err = conn_do(peer->control, &reset);
+	if (err)
+		return failed(result, "the first compare-swap", err);
+	if (*old != there)
+		return say(result, false, "the first compare-swap returned %#llx instead of %#llx",
+			   (unsigned long long)*old, (unsigned long long)there);
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct op op = { rows[i].code, old, sizeof(*old), counter->iova, counter->rkey,
 				 rows[i].add_or_compare, rows[i].swap };
@@ -274,15 +287,18 @@ static bool atomics_shared(struct peer *peer, const struct step *step, struct re
 	const int batches = 50, batch = 16;
 	struct conn other, *conns[2] = { peer->control, &other };
 	struct ibv_wc wc;
-	uint64_t there;
+	const uint64_t at = counter->start + counter->length - 8;
+	uint64_t before, there;
 	double start;
 	int err, i, j, k;
 
 	(void)step;
 	err = conn_open(peer, &other);
+	if (!err)
+		err = ask_bytes(peer->control, DEMO_COUNTER, at, sizeof(before), &before);
 	if (err) {
 		conn_close(&other);
-		return lost(result, "cannot connect", err);
+		return lost(result, "before the additions", err);
 	}
 	start = now();
 	for (i = 0; !err && i < batches; i++) {
@@ -298,13 +314,13 @@ static bool atomics_shared(struct peer *peer, const struct step *step, struct re
 	conn_close(&other);
 	if (err)
 		return failed(result, "fetch-add", err);
-	err = ask_bytes(peer->control, DEMO_COUNTER, counter->start + counter->length - 8,
-			sizeof(there), &there);
+	err = ask_bytes(peer->control, DEMO_COUNTER, at, sizeof(there), &there);
 	if (err)
 		return lost(result, "the ULP's value", err);
-	return say(result, there == 2ULL * batches * batch,
+	return say(result, there - before == 2ULL * batches * batch,
 		   "two connections, %d additions, sum at the ULP %llu, %.0f a second",
-		   2 * batches * batch, (unsigned long long)there, 2 * batches * batch / start);
+		   2 * batches * batch, (unsigned long long)(there - before),
+		   2 * batches * batch / start);
 }
 
 /* --- requests that make no sense ----------------------------------------------------------- */

@@ -16,7 +16,8 @@
 #include <netdb.h>
 #include "peer.h"
 
-#define WAIT_MS	60000	/* longer than a transport that gives up */
+#define WAIT_MS		60000	/* longer than a transport that gives up */
+#define HANGUP_MS	2000	/* between the end of a connection and its last completions */
 
 double now(void)
 {
@@ -88,6 +89,7 @@ static int greet(struct conn *conn)
 
 	if (rdma_connect(conn->id, &param))
 		return -errno;
+	conn->connected = true;
 	got = &conn->id->event->param.conn;
 	if (got->private_data_len < sizeof(hello) ||
 	    memcmp(got->private_data, &hello, sizeof(hello)))
@@ -114,7 +116,8 @@ void conn_close(struct conn *conn)
 {
 	if (!conn->id)
 		return;
-	rdma_disconnect(conn->id);	/* fails where the other side was first */
+	if (conn->connected)	/* else the event that it waits for would not come */
+		rdma_disconnect(conn->id);
 	if (conn->id->qp)
 		rdma_destroy_qp(conn->id);
 	if (conn->cq)
@@ -127,32 +130,59 @@ void conn_close(struct conn *conn)
 	conn->id = NULL;
 }
 
-int conn_wait(struct conn *conn, struct ibv_wc *wc)
+/* 1 and a completion in WC, 0 or an error */
+static int poll_once(struct conn *conn, struct ibv_wc *wc)
 {
-	struct pollfd pollfd = { .fd = conn->channel->fd, .events = POLLIN };
+	int n = ibv_poll_cq(conn->cq, 1, wc);
+
+	return n < 0 ? -EIO : n;
+}
+
+/*
+ * Sleeps until there may be something in the CQ. Also sees that the other side has hung up, which
+ * no completion may ever tell: the event stays unread, since rdma_disconnect() waits for it.
+ */
+static int sleep_for_event(struct conn *conn)
+{
+	struct pollfd fds[2] = {
+		{ .fd = conn->channel->fd, .events = POLLIN },
+		{ .fd = conn->id->channel->fd, .events = POLLIN },
+	};
 	struct ibv_cq *cq;
 	void *context;
 	int n;
 
-	for (;;) {
-		n = ibv_poll_cq(conn->cq, 1, wc);
-		if (n)
-			return n < 0 ? -EIO : 0;
+	n = poll(fds, 2, WAIT_MS);
+	if (n > 0 && !fds[0].revents) {
+		n = poll(fds, 1, HANGUP_MS);
+		if (!n)
+			return -ENOTCONN;
+	}
+	if (n <= 0)
+		return n ? -errno : -ETIMEDOUT;
+	if (ibv_get_cq_event(conn->channel, &cq, &context))
+		return -errno;
+	ibv_ack_cq_events(cq, 1);
+	return 0;
+}
+
+int conn_wait(struct conn *conn, struct ibv_wc *wc)
+{
+	int n = poll_once(conn, wc);
+
+	while (!n) {
 		/* what came between the poll and the request for an event raises none */
 		if (ibv_req_notify_cq(conn->cq, 0))
 			return -EIO;
-		n = ibv_poll_cq(conn->cq, 1, wc);
-		if (n)
-			return n < 0 ? -EIO : 0;
-		n = poll(&pollfd, 1, WAIT_MS);
-		if (n == 0)
-			return -ETIMEDOUT;
-		if (n < 0)
-			return -errno;
-		if (ibv_get_cq_event(conn->channel, &cq, &context))
-			return -errno;
-		ibv_ack_cq_events(cq, 1);
+		n = poll_once(conn, wc);
+		if (!n) {
+			n = sleep_for_event(conn);
+			if (n)
+				return n;
+			n = poll_once(conn, wc);
+		}
 	}
+	return n < 0 ? n : 0;
 }
 
 int conn_post(struct conn *conn, const struct op *op)
@@ -222,7 +252,7 @@ int conn_bulk(struct conn *conn, struct op op, uint64_t length, double *seconds)
 	return 0;
 }
 
-int ask_raw(struct conn *conn, uint32_t length)
+static int exchange(struct conn *conn, uint32_t length)
 {
 	struct ibv_sge in = {
 		.addr = (uintptr_t)&conn->messages.reply,
@@ -261,6 +291,15 @@ int ask_raw(struct conn *conn, uint32_t length)
 	if (conn->messages.reply.magic != htobe32(DEMO_MAGIC))
 		return -EPROTO;
 	return be32toh(conn->messages.reply.status);
+}
+
+int ask_raw(struct conn *conn, uint32_t length)
+{
+	int err = exchange(conn, length);
+
+	if (err < 0 && conn == conn->peer->control)
+		conn->peer->gone = true;
+	return err;
 }
 
 int ask(struct conn *conn, enum demo_cmd cmd, uint32_t region, uint64_t offset, uint64_t length)
