@@ -8,8 +8,8 @@
  * own, so a peer that has one slice's key can reach the others: slices are for memory of one trust.
  *
  * genalloc panics when it is given back what it did not hand out. So the arena marks the first and
- * the last granule of each slice in bitmaps of its own, and what is no slice is refused with a reason. The
- * marks belong to whoever owns the granules, so atomic bit operations suffice.
+ * the last granule of each slice in bitmaps of its own, and what is no slice is refused with a
+ * reason. The marks belong to whoever owns the granules, so atomic bit operations suffice.
  *
  * Destruction is refused while slices are out; a scope, which ends all of a connection, takes them
  * back. Either way the region is deregistered before the memory is freed.
@@ -26,7 +26,8 @@
 #include "core.h"
 #include "fault.h"
 
-#define ARENA_MIN_ORDER		6	/* 64 bytes: a cache line, so that slices do not share one */
+/* 64 bytes: a cache line, so that slices do not share one. */
+#define ARENA_MIN_ORDER		6
 
 /**
  * struct ib_mr_arena - see above
@@ -98,8 +99,8 @@ static int arena_init(struct ib_mr_arena *arena)
  * @pd: kernel PD
  * @size: bytes; rounded up to pages
  * @access: rights of every slice
- * @min_order: log2 of the granule: slices begin, and their sizes are rounded up, at multiples of it;
- *             0 for the default of 64 bytes
+ * @min_order: log2 of the granule: slices begin, and their sizes are rounded up, at multiples of
+ *             it; 0 for the default of 64 bytes
  *
  * The memory is the arena's, and zeroed; iova of a byte is its kernel virtual address. On devices
  * whose DMA is not coherent the slices need the sync calls of a streaming mapping.
@@ -155,7 +156,9 @@ err:
 }
 EXPORT_SYMBOL(ib_mr_arena_create);
 
-/* Slices that are out are taken back. Fails only as deregistration does, and changes nothing then. */
+/*
+ * Slices that are out are taken back. Fails only as deregistration does, and changes nothing then.
+ */
 int ibmr_arena_release(void *object)
 {
 	struct ib_mr_arena *arena = object;
@@ -236,7 +239,8 @@ int ib_mr_arena_alloc_aligned(struct ib_mr_arena *arena, size_t size, size_t ali
 		gen_pool_alloc_algo(arena->pool, size, gen_pool_first_fit_align, &data);
 	if (!va) {
 		atomic_long_inc(&arena->failed);
-		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_FULL, "%s(%zu bytes)", __func__, size);
+		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_FULL, "%s(%zu bytes)", __func__,
+				   size);
 	}
 	bytes = round_up(size, 1UL << arena->order);
 	first = (va - (uintptr_t)arena->mem) >> arena->order;
@@ -295,7 +299,8 @@ int ib_mr_arena_free(struct ib_mr_arena *arena, struct ib_mr_slice *slice)
 	*slice = (struct ib_mr_slice){};
 	return 0;
 refuse:
-	return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_SLICE, "%s(%p, %zu bytes)", __func__, slice->va,
+	return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_SLICE, "%s(%p, %zu bytes)", __func__,
+			   slice->va,
 			   slice->size);
 }
 EXPORT_SYMBOL(ib_mr_arena_free);

@@ -7,7 +7,10 @@
 
 #include "core.h"
 
-/* In ib_mr/<device>/. The file's seq_file has the struct ibmr_dev as its ->private (DEFINE_SHOW_ATTRIBUTE). */
+/*
+ * In ib_mr/<device>/. The file's seq_file has the struct ibmr_dev as its ->private
+ * (DEFINE_SHOW_ATTRIBUTE).
+ */
 static inline void ibmr_debugfs_file(struct ibmr_dev *dev, const char *name, umode_t mode,
 				     const struct file_operations *fops)
 {

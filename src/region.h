@@ -27,7 +27,8 @@
  * @idle: completed with the last user
  * @rcu: readers of dev->keys
  *
- * Immutable once in dev->keys, but for its users and @invalidated. Re-registration makes another one.
+ * Immutable once in dev->keys, but for its users and @invalidated. Re-registration makes another
+ * one.
  */
 struct ibmr_reg {
 	struct ibmr_keyed keyed;

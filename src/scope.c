@@ -3,10 +3,10 @@
  * Scopes: all that belongs to a connection, released by one call, in the order that works.
  *
  * A region cannot go while a window is bound to it, a PD not while a region lives in it. Code that
- * tears a connection down by hand gets the order wrong on some error path; a scope knows it. Objects
- * are kept by rank and released rank by rank, the newest first within one. What refuses to go (a
- * window that somebody else bound, say) stays in the scope with the rest of what it needs, and the
- * release can be tried again.
+ * tears a connection down by hand gets the order wrong on some error path; a scope knows it.
+ * Objects are kept by rank and released rank by rank, the newest first within one. What refuses to
+ * go (a window that somebody else bound, say) stays in the scope with the rest of what it needs,
+ * and the release can be tried again.
  *
  * The scope also holds the PD's registration queue pair (ib_mr_pd_get()), so that a connection that
  * registers one thing at a time does not pay for it each time.
@@ -88,7 +88,8 @@ int ib_mr_scope_add(struct ib_mr_scope *scope, enum ib_mr_scope_rank rank,
 
 	might_sleep();
 	if (IS_ERR_OR_NULL(object) || !release || (unsigned int)rank >= IB_MR_SCOPE_RANKS)
-		return ibmr_refuse(scope->dev, IB_MR_WHY_NULL_ARG, "%s(rank %u, %p)", __func__, rank,
+		return ibmr_refuse(scope->dev, IB_MR_WHY_NULL_ARG, "%s(rank %u, %p)", __func__,
+				   rank,
 				   object);
 	item = ibmr_should_fail() ? NULL : kmalloc(sizeof(*item), GFP_KERNEL);
 	if (!item)

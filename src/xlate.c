@@ -125,7 +125,9 @@ void ibmr_armed_view(struct ibmr_keyed *keyed, struct ibmr_view *v)
 	spin_unlock_irqrestore(&mag->lock, flags);
 }
 
-/* The run that holds the byte at @off of @pv; what it has from there on goes to *@addr and *@len. */
+/*
+ * The run that holds the byte at @off of @pv; what it has from there on goes to *@addr and *@len.
+ */
 static inline u32 run_at(const struct ibmr_pagevec *pv, u64 off, u64 *addr, u64 *len)
 {
 	u32 i = pv->nr > 1 ? ibmr_pagevec_find(pv, off) : 0;
@@ -175,10 +177,10 @@ static int view_runs(const struct ibmr_view *v, u64 off, u64 length, struct ib_m
  * @runs: filled with the stretches, in order
  * @max_runs: how many fit
  *
- * Contiguous memory is one run however long it is. The keys of FMRs and windows are refused: what is
- * behind them is known to their owner, and to the device. No rights are looked at. The runs stay good for
- * as long as the caller knows that nobody deregisters the region; to touch the bytes without that
- * knowledge use ib_mr_copy_to() and ib_mr_copy_from().
+ * Contiguous memory is one run however long it is. The keys of FMRs and windows are refused: what
+ * is behind them is known to their owner, and to the device. No rights are looked at. The runs stay
+ * good for as long as the caller knows that nobody deregisters the region; to touch the bytes
+ * without that knowledge use ib_mr_copy_to() and ib_mr_copy_from().
  *
  * Context: any but NMI; does not sleep. O(log runs) plus the runs returned.
  * Return: number of runs, 0 for a @length of 0; -ENOSPC when there are more; -EINVAL for a key that

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Handles that make misuse hard: arenas of registered buffers, and scopes that release what belongs together.
+ * Handles that make misuse hard: arenas of registered buffers, and scopes that release what belongs
+ * together.
  */
 #ifndef _RDMA_IB_MR_ARENA_H
 #define _RDMA_IB_MR_ARENA_H

@@ -2,8 +2,9 @@
 /*
  * Keys: where they lead and what they allow.
  *
- * Translation is compared with the buffer's own pages, the verdict with what a real operation says: every set of rights a region can have, every
- * operation, every place that matters, and every way a key can be wrong. The device and ib_mr_check() must not differ in a single one.
+ * Translation is compared with the buffer's own pages, the verdict with what a real operation says:
+ * every set of rights a region can have, every operation, every place that matters, and every way a
+ * key can be wrong. The device and ib_mr_check() must not differ in a single one.
  */
 #include <linux/delay.h>
 #include <linux/irq_work.h>
@@ -223,7 +224,10 @@ static void xlate_contexts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c.bad, 0);
 }
 
-/* Readers beside deregistration: what they are given is the region's, or they are refused. KASAN watches. */
+/*
+ * Readers beside deregistration: what they are given is the region's, or they are refused. KASAN
+ * watches.
+ */
 struct race {
 	struct kunit *test;
 	struct ib_pd *pd;
@@ -331,8 +335,9 @@ static void agree(struct verdict *v, enum ibt_op op, bool remote, u32 key, u64 i
 #define LEN	(3 * PG)
 
 /*
- * A READ into the region that is refused after its first packets leaves soft RoCE of 6.1 out of step even after a reset of the queue pair (what it
- * expects next is not reset), and has stored those packets. So what reaches past the end is asked for by its last bytes.
+ * A READ into the region that is refused after its first packets leaves soft RoCE of 6.1 out of
+ * step even after a reset of the queue pair (what it expects next is not reset), and has stored
+ * those packets. So what reaches past the end is asked for by its last bytes.
  */
 static void own_read(struct verdict *v, struct ib_mr *mr, u64 iova, u32 len)
 {
@@ -448,7 +453,8 @@ static void xlate_invalidated(struct kunit *test)
 
 	/* Re-registration brings it back, under another key. */
 	old = mr->rkey;
-	KUNIT_EXPECT_EQ(test, ib_rereg_phys_mr(mr, IB_MR_REREG_ACCESS, NULL, NULL, 0, ALL, NULL), 0);
+	KUNIT_EXPECT_EQ(test, ib_rereg_phys_mr(mr, IB_MR_REREG_ACCESS, NULL, NULL, 0, ALL, NULL),
+			0);
 	agree(&v, IBT_READ, true, mr->rkey, IOVA, 8);
 	agree(&v, IBT_READ, true, old, IOVA, 8);
 }
