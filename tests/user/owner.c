@@ -5,6 +5,7 @@
  * stranger would. Parent and child speak over two pipes; what the child thinks of its memory is its
  * own loads and stores.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
