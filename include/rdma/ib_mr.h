@@ -18,8 +18,10 @@
 #include <linux/types.h>
 #include <linux/scatterlist.h>
 #include <rdma/ib_verbs.h>
+#ifdef __has_include
 #if __has_include(<linux/cleanup.h>)
 #include <linux/cleanup.h>
+#endif
 #endif
 
 /* Rises by one when a prototype, a structure or the meaning of a call changes. */
