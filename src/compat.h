@@ -62,9 +62,9 @@
 #endif
 
 /*
- * Until 6.2 soft RoCE keeps its page list in chunks of 256, steps to the next chunk as soon as it has
- * copied the last entry of one, and so reads a chunk pointer behind the last one when a full list
- * was copied to its end. One entry more than needed keeps that read inside the list.
+ * Until 6.2 soft RoCE keeps its page list in chunks of 256, steps to the next chunk as soon as it
+ * has copied the last entry of one, and so reads a chunk pointer behind the last one when a full
+ * list was copied to its end. One entry more than needed keeps that read inside the list.
  */
 static inline u32 ibmr_list_entries(const struct ib_device *device, u32 blocks)
 {

@@ -12,8 +12,10 @@
 
 struct dentry;
 struct ibmr_arm;
-struct ibmr_dma_dev;
 struct ibmr_regqp;
+
+/* Our directory in debugfs; each device has one below it. */
+extern struct dentry *ibmr_debugfs_root;
 
 /**
  * struct ibmr_dev - what we keep of a device
@@ -65,7 +67,6 @@ struct ibmr_dev {
 	atomic64_t refused[IB_MR_WHY_COUNT];
 	char name[IB_DEVICE_NAME_MAX];
 	struct dentry *debugfs;
-	struct ibmr_dma_dev *dma;
 	struct list_head entry;
 	struct rcu_head rcu;
 };

@@ -20,6 +20,7 @@
 #include "compat.h"
 #include "core.h"
 #include "debugfs.h"
+#include "dma.h"
 #include "fault.h"
 #include "magazine.h"
 #include "region.h"
@@ -320,6 +321,7 @@ EXPORT_SYMBOL(ib_mr_check_invariants);
 static int ibmr_add_one(struct ib_device *device)
 {
 	struct ibmr_dev *dev;
+	int err;
 
 	/* Nothing to serve where the core itself cannot use the device. */
 	if (!device->ops.alloc_pd || !device->ops.dereg_mr)
@@ -338,9 +340,15 @@ static int ibmr_add_one(struct ib_device *device)
 	INIT_LIST_HEAD(&dev->mags);
 	INIT_LIST_HEAD(&dev->windows);
 	xa_init(&dev->keys);
+	ibmr_debugfs_add(dev);
+	err = ibmr_dma_dev_add(device, dev->debugfs);
+	if (err) {
+		ibmr_debugfs_remove(dev);
+		kfree(dev);
+		return err;
+	}
 	ib_set_client_data(device, &ibmr_client, dev);
 	cmpxchg((__force struct ibmr_dev **)&first_dev, NULL, dev);
-	ibmr_debugfs_add(dev);
 	return 0;
 }
 
@@ -369,6 +377,7 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 		}
 	}
 	up_write(&dev->removal);
+	ibmr_dma_dev_remove(device);
 	ibmr_dev_put(dev);
 }
 

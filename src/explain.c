@@ -165,6 +165,9 @@ static enum ib_mr_reason say_view(struct text *t, struct ibmr_dev *dev, const st
 		    "refused: key %#x is a local key and was used as a remote one: the region has no remote right (it has: %s)",
 		    q->key, have);
 		break;
+	case IB_MR_WHY_WRONG_KIND:
+		say(t, "refused: key %#x is a memory window's, which only peers can use", q->key);
+		break;
 	case IB_MR_WHY_OTHER_PD:
 		say(t,
 		    "refused: the region with key %#x is in another protection domain (%p, and %p was given)",

@@ -28,6 +28,7 @@
 #include "compat.h"
 #include "magazine.h"
 #include "regqp.h"
+#include "xlate.h"
 
 /* One entry more than is ever used: for_each_sg() looks at what follows the last one. */
 struct scratch {
@@ -104,6 +105,30 @@ int ibmr_live_init(void)
 void ibmr_live_exit(void)
 {
 	free_percpu(scratch);
+}
+
+/* What a key of an armed MR means now; @v is empty where it means nothing. Under RCU. */
+void ibmr_armed_view(struct ibmr_keyed *keyed, struct ibmr_view *v)
+{
+	struct ibmr_armed *a = container_of(keyed, struct ibmr_armed, keyed);
+	unsigned long flags;
+
+	memset(v, 0, sizeof(*v));
+	v->opaque = true;
+	spin_lock_irqsave(&a->mag->lock, flags);
+	if (a->drv) {
+		v->pd = a->drv->pd;
+		v->lkey = a->window ? 0 : a->key;	/* a window is for peers */
+		v->rkey = a->key;
+		v->iova = a->drv->iova;
+		v->length = a->drv->length;
+		v->access = a->mag->access;
+		v->mapped = v->pd != a->mag->dev->park;
+		v->invalidated = a->invalidated;
+	}
+	spin_unlock_irqrestore(&a->mag->lock, flags);
+	if (!v->mapped)
+		v->pd = NULL;
 }
 
 /* --- the experiment --- */

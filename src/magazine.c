@@ -178,13 +178,11 @@ static void armed_free(struct ibmr_armed *a)
 static void armed_destroy(struct ibmr_armed *a)
 {
 	struct ibmr_dev *dev = a->mag->dev;
-	struct ib_mr *drv;
+	struct ib_mr *drv = a->drv;
 
 	xa_cmpxchg(&dev->keys, a->key >> 8, &a->keyed, NULL, 0);
-	/* Who found it by its key looks at the MR under the lock. */
 	spin_lock_irq(&a->mag->lock);
-	drv = a->drv;
-	a->drv = NULL;
+	a->drv = NULL;		/* who came from its key looks no further */
 	spin_unlock_irq(&a->mag->lock);
 	if (ib_dereg_mr_user(drv, NULL))
 		pr_err("%s: the driver did not let go of an MR (key %#x)\n", dev->name, a->key);

@@ -405,68 +405,19 @@ int ib_mr_post_bind_mw(struct ib_qp *qp, struct ib_bind_mw_wr *wr)
 }
 EXPORT_SYMBOL(ib_mr_post_bind_mw);
 
-/**
- * ib_mr_invalidated() - a key was invalidated by a work request
- * @pd: PD of the object
- * @key: key, as the completion named it (wc->ex.invalidate_rkey), or that of the owner's LOCAL_INV
- *
- * The device has made the key dead on its own, at a peer's or the owner's wish. Told of it, the
- * core frees a type 2 window for the next bind, and explains refused accesses. A key that is not
- * the current key of an object in @pd changes nothing. A type 1 window must not be invalidated
- * (o10-37.2.26): it is unbound, and that is said.
- *
- * Context: any. Return: 0; -EINVAL for a key that is nobody's, and for a type 1 window's.
- */
-int ib_mr_invalidated(struct ib_pd *pd, u32 key)
+/* The MR behind a bound window was invalidated: it is free. Any context, under RCU. */
+bool ibmr_window_freed(struct ibmr_window *w, const struct ibmr_armed *a)
 {
-	struct ibmr_dev *dev = IS_ERR_OR_NULL(pd) ? NULL : ibmr_dev_get(pd->device);
-	enum ib_mr_reason why = IB_MR_WHY_UNKNOWN_KEY;
-	struct ibmr_window *w = NULL;
-	struct ibmr_keyed *keyed;
-	struct ibmr_armed *a;
 	unsigned long flags;
+	bool was_bound;
 
-	if (!dev)
-		return ibmr_refuse(NULL, IB_MR_WHY_NO_DEVICE, "%s", __func__);
-	rcu_read_lock();
-	keyed = xa_load(&dev->keys, key >> 8);
-	if (keyed && keyed->kind == IBMR_KEYED_REG) {
-		struct ibmr_reg *reg = container_of(keyed, struct ibmr_reg, keyed);
-
-		if (reg->lkey == key && reg->pd == pd) {
-			WRITE_ONCE(reg->invalidated, true);
-			why = IB_MR_WHY_OK;
-		}
-	} else if (keyed) {
-		a = container_of(keyed, struct ibmr_armed, keyed);
-		spin_lock_irqsave(&a->mag->lock, flags);
-		if (a->key == key && a->drv && a->drv->pd == pd) {
-			a->invalidated = true;
-			w = a->window;
-			why = IB_MR_WHY_OK;
-		}
-		spin_unlock_irqrestore(&a->mag->lock, flags);
-	}
-	if (w) {
-		spin_lock_irqsave(&w->lock, flags);
-		if (w->armed == a) {
-			unbind(w, NULL);
-			if (w->mw.type == IB_MW_TYPE_1)
-				why = IB_MR_WHY_MW_TYPE1_INV;
-		}
-		spin_unlock_irqrestore(&w->lock, flags);
-	}
-	rcu_read_unlock();
-	if (why) {
-		int err = ibmr_refuse(dev, why, "%s(key %#x)", __func__, key);
-
-		ibmr_dev_put(dev);
-		return err;
-	}
-	ibmr_dev_put(dev);
-	return 0;
+	spin_lock_irqsave(&w->lock, flags);
+	was_bound = w->armed == a;
+	if (was_bound)
+		unbind(w, NULL);
+	spin_unlock_irqrestore(&w->lock, flags);
+	return was_bound;
 }
-EXPORT_SYMBOL(ib_mr_invalidated);
 
 /* --- life; process context --- */
 

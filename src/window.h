@@ -49,6 +49,7 @@ struct ibmr_provision {
 
 struct ibmr_provision *ibmr_window_provision(struct ibmr_region *region);
 void ibmr_window_unprovision(struct ibmr_provision *old);
+bool ibmr_window_freed(struct ibmr_window *window, const struct ibmr_armed *armed);
 bool ibmr_windows_agree(struct ibmr_dev *dev);
 
 /* carrier.c */

@@ -21,7 +21,6 @@
 
 #include "access.h"
 #include "compat.h"
-#include "magazine.h"
 #include "xlate.h"
 
 /**
@@ -37,8 +36,15 @@
 enum ib_mr_reason ibmr_view_verdict(const struct ibmr_view *v, const struct ib_pd *pd, u32 key,
 				    u64 iova, u64 length, int access, bool remote)
 {
-	if (unlikely(key != (remote ? v->rkey : v->lkey)))
-		return key == v->lkey ? IB_MR_WHY_LOCAL_KEY : IB_MR_WHY_STALE_KEY;
+	if (unlikely(key != (remote ? v->rkey : v->lkey))) {
+		if (key == v->lkey)
+			return IB_MR_WHY_LOCAL_KEY;
+		if (!v->lkey && key == v->rkey)
+			return IB_MR_WHY_WRONG_KIND;	/* a window is for peers */
+		if (!v->lkey && !v->rkey)
+			return IB_MR_WHY_NOT_MAPPED_NOW;
+		return IB_MR_WHY_STALE_KEY;
+	}
 	if (unlikely(!v->mapped))
 		return IB_MR_WHY_NOT_MAPPED_NOW;
 	if (unlikely(pd && pd != v->pd))
@@ -99,31 +105,6 @@ enum ib_mr_reason ib_mr_check(struct ib_pd *pd, u32 key, u64 iova, u64 length, i
 	return why;
 }
 EXPORT_SYMBOL(ib_mr_check);
-
-/*
- * What an FMR or a window means now. Its MR is parked in another PD while it is mapped to nothing.
- * The lock keeps the MR from being exchanged; the magazine lives for as long as RCU readers do.
- */
-void ibmr_armed_view(struct ibmr_keyed *keyed, struct ibmr_view *v)
-{
-	struct ibmr_armed *a = container_of(keyed, struct ibmr_armed, keyed);
-	struct ibmr_mag *mag = a->mag;
-	unsigned long flags;
-
-	*v = (struct ibmr_view){ .opaque = true };
-	spin_lock_irqsave(&mag->lock, flags);
-	v->lkey = a->key;
-	v->rkey = mag->access & IBMR_REMOTE_RIGHTS ? a->key : 0;
-	v->access = mag->access;
-	v->invalidated = a->invalidated;
-	if (a->drv) {
-		v->pd = a->drv->pd;
-		v->iova = a->drv->iova;
-		v->length = a->drv->length;
-		v->mapped = v->length && v->pd != mag->dev->park;
-	}
-	spin_unlock_irqrestore(&mag->lock, flags);
-}
 
 /*
  * The run that holds the byte at @off of @pv; what it has from there on goes to *@addr and *@len.

@@ -7,17 +7,17 @@
 /**
  * struct ibmr_view - what a key means now, whatever kind of object is behind it
  * @pd: PD it is good in
- * @lkey: what the key has to be for local use
- * @rkey: for remote use; 0 where there is no such use
+ * @lkey: what the key has to be for local use; 0 where there is no such use
+ * @rkey: for remote use, likewise
  * @iova: address of the first byte
  * @length: bytes
  * @access: rights
  * @mapped: it leads to memory
  * @invalidated: a work request made it dead
- * @opaque: the memory is known to the device only
  * @pv: the memory; NULL where an iova is a device address itself
  * @skip: offset in @pv of the first byte
  * @reg: who keeps the memory in place; NULL where RCU does
+ * @opaque: only the device knows the memory (FMRs, windows)
  *
  * A snapshot, good until the RCU read section ends, in which it was taken.
  */
@@ -30,10 +30,10 @@ struct ibmr_view {
 	int access;
 	bool mapped;
 	bool invalidated;
-	bool opaque;
 	const struct ibmr_pagevec *pv;
 	u64 skip;
 	struct ibmr_reg *reg;
+	bool opaque;
 };
 
 void ibmr_armed_view(struct ibmr_keyed *keyed, struct ibmr_view *v);
@@ -48,10 +48,10 @@ static inline void ibmr_reg_view(struct ibmr_reg *reg, struct ibmr_view *v)
 	v->access = reg->access;
 	v->mapped = true;
 	v->invalidated = READ_ONCE(reg->invalidated);
-	v->opaque = false;
 	v->pv = reg->mem ? &reg->mem->pv : NULL;
 	v->skip = 0;
 	v->reg = reg;
+	v->opaque = false;
 }
 
 /* False when the key's index leads to nothing. Under RCU. */

@@ -18,7 +18,8 @@
 #include <linux/types.h>
 #include <linux/scatterlist.h>
 #include <rdma/ib_verbs.h>
-#ifdef __has_include
+/* Not every kernel has it; sparse cannot ask. */
+#ifndef __CHECKER__
 #if __has_include(<linux/cleanup.h>)
 #include <linux/cleanup.h>
 #endif

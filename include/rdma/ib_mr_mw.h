@@ -52,7 +52,8 @@ struct ib_mw_bind {
  * struct ib_mw_bind - argument of ib_bind_mw()
  * @wr_id: told in the completion, on a CQ that is polled
  * @wr_cqe: called with the completion, on a CQ from ib_alloc_cq()
- * @send_flags: IB_SEND_SIGNALED for a completion, in order with the queue pair's others; IB_SEND_FENCE
+ * @send_flags: IB_SEND_SIGNALED for a completion, in order with the queue pair's others;
+ *         IB_SEND_FENCE
  * @bind_info: the binding
  */
 struct ib_mw_bind {

@@ -437,7 +437,7 @@ static void xlate_invalidated(struct kunit *test)
 	mr = reg_buf(test, v.pd, b, 0, LEN, iova, ALL);
 	agree(&v, IBT_READ, true, mr->rkey, IOVA, 8);
 	ibt_expect_refused(test, UNKNOWN_KEY, ib_mr_invalidated(v.pd, 5));
-	ibt_expect_refused(test, UNKNOWN_KEY, ib_mr_invalidated(v.pd, mr->rkey ^ 1));
+	ibt_expect_refused(test, STALE_KEY, ib_mr_invalidated(v.pd, mr->rkey ^ 1));
 
 	inv.ex.invalidate_rkey = mr->rkey;
 	KUNIT_ASSERT_EQ(test, ib_post_send(v.pair->tgt.qp, &inv, NULL), 0);
