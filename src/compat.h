@@ -31,6 +31,16 @@
 #endif
 
 /*
+ * Live maps with blocks above a page: from 7.0 on the driver would allocate for them, in a context
+ * where it must not.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+#define IBMR_LIVE_MAX_SHIFT		PAGE_SHIFT
+#else
+#define IBMR_LIVE_MAX_SHIFT		30
+#endif
+
+/*
  * From 6.3 to 6.x the driver's page list is an xarray whose plain lock is taken with interrupts on
  * when the MR is allocated, and by a live map with them off. No deadlock: nobody else uses that
  * instance at that time. Lockdep knows the class only.

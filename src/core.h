@@ -26,6 +26,9 @@ struct ibmr_regqp;
  * @keys: what a key leads to, by key index (key >> 8): struct ibmr_keyed
  * @mag_lock: guards what follows it
  * @mags: magazines
+ * @windows: memory windows
+ * @nr_windows: how many
+ * @carrier: MR that is never registered, for the completions of binds
  * @park: private PD in which armed MRs wait; made on first use
  * @park_ipd: its state
  * @arm: work space of arming
@@ -45,6 +48,9 @@ struct ibmr_dev {
 	struct xarray keys;
 	struct mutex mag_lock;
 	struct list_head mags;
+	struct list_head windows;
+	atomic_t nr_windows;
+	struct ib_mr *carrier;
 	struct ib_pd *park;
 	struct ibmr_pd *park_ipd;
 	struct ibmr_arm *arm;

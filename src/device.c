@@ -23,6 +23,7 @@
 #include "magazine.h"
 #include "region.h"
 #include "regqp.h"
+#include "window.h"
 
 static struct ib_client ibmr_client;
 
@@ -293,7 +294,7 @@ bool ib_mr_check_invariants(struct ib_device *device)
 		if (!ipd->users)
 			ok = false;
 	mutex_unlock(&dev->pd_lock);
-	if (!ibmr_regions_agree(dev) || !ibmr_mags_agree(dev))
+	if (!ibmr_regions_agree(dev) || !ibmr_mags_agree(dev) || !ibmr_windows_agree(dev))
 		ok = false;
 	up_write(&dev->removal);
 	ibmr_dev_put(dev);
@@ -320,6 +321,7 @@ static int ibmr_add_one(struct ib_device *device)
 	hash_init(dev->pds);
 	mutex_init(&dev->mag_lock);
 	INIT_LIST_HEAD(&dev->mags);
+	INIT_LIST_HEAD(&dev->windows);
 	xa_init(&dev->keys);
 	ib_set_client_data(device, &ibmr_client, dev);
 	return 0;

@@ -12,6 +12,7 @@
 #include "fault.h"
 #include "handle.h"
 #include "magazine.h"
+#include "window.h"
 
 #ifdef CONFIG_IB_MR_DEBUG
 static atomic_t fault_in = ATOMIC_INIT(0);
@@ -70,6 +71,7 @@ err_handles:
 static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
+	ibmr_carriers_exit();
 	ibmr_mags_exit();
 	ibmr_live_exit();
 	ibmr_handles_exit();

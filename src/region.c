@@ -31,6 +31,7 @@
 #include "handle.h"
 #include "region.h"
 #include "regqp.h"
+#include "window.h"
 
 #include <trace/events/ib_mr.h>
 
@@ -292,6 +293,7 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	list_add_tail(&region->entry, &ipd->regions);
 	mutex_unlock(&ipd->lock);
 	atomic_inc(&dev->regions);
+	ibmr_window_provision(region);
 	trace_ib_mr_registered(dev->name, &region->mr, access, ibmr_reg_runs(region->reg));
 	return &region->mr;
 
@@ -364,6 +366,7 @@ static void region_unlink(struct ibmr_region *region)
 int ib_mr_dereg(struct ib_mr *mr)
 {
 	struct ibmr_region *region;
+	struct ibmr_provision *provision;
 	enum ib_mr_reason why;
 	struct ibmr_pd *ipd;
 
@@ -391,9 +394,12 @@ int ib_mr_dereg(struct ib_mr *mr)
 	region->died = ktime_get();
 	ipd = region->ipd;
 	region->ipd = NULL;
+	provision = region->provision;
+	region->provision = NULL;
 	ibmr_handle_bury(region);
 	ibmr_pd_put(ipd);
 	ibmr_region_unlock(region);
+	ibmr_window_unprovision(provision);
 	return 0;
 }
 EXPORT_SYMBOL(ib_mr_dereg);

@@ -21,6 +21,7 @@
  * @blocks: blocks it takes in the driver's list
  * @lkey: key for local use
  * @rkey: key for remote use, 0 without a remote right
+ * @invalidated: a work request of somebody's turned it FREE
  * @users: one of the region's; taken by who touches the memory through a key
  * @idle: completed with the last user
  * @rcu: readers of dev->keys
@@ -39,6 +40,7 @@ struct ibmr_reg {
 	u64 blocks;
 	u32 lkey;
 	u32 rkey;
+	bool invalidated;
 	refcount_t users;
 	struct completion idle;
 	struct rcu_head rcu;
@@ -57,6 +59,7 @@ enum ibmr_region_state { IBMR_LIVE, IBMR_ORPHAN, IBMR_DEAD };
  * @reg: the current registration; NULL unless live
  * @ipd: PD it is in; one user of it is ours
  * @windows: bound windows; negative while no window may be bound
+ * @provision: stocks for large windows on it, or NULL
  * @entry: in ipd->regions while live; among the dead thereafter
  * @died: when it was deregistered
  * @last_lkey: the key it had then
@@ -72,6 +75,7 @@ struct ibmr_region {
 	struct ibmr_reg *reg;
 	struct ibmr_pd *ipd;
 	atomic_t windows;
+	struct ibmr_provision *provision;
 	struct list_head entry;
 	ktime_t died;
 	u32 last_lkey;

@@ -11,6 +11,7 @@
 #include "access.h"
 #include "compat.h"
 #include "region.h"
+#include "window.h"
 
 #include <trace/events/ib_mr.h>
 
@@ -128,6 +129,7 @@ int ib_rereg_phys_mr(struct ib_mr *mr, int mr_rereg_mask, struct ib_pd *pd,
 		.mask = mr_rereg_mask, .pd = pd, .buf = phys_buf_array, .nr = num_phys_buf,
 		.access = mr_access_flags, .iova = iova_start,
 	};
+	struct ibmr_provision *old_provision = NULL;
 	struct ibmr_pd *ipd = NULL, *old_ipd;
 	struct ibmr_region *region;
 	enum ib_mr_reason why;
@@ -156,9 +158,12 @@ int ib_rereg_phys_mr(struct ib_mr *mr, int mr_rereg_mask, struct ib_pd *pd,
 	why = ipd ? rereg_live(region, ipd, &r) : IB_MR_WHY_NO_MEMORY;
 	if (ipd)
 		ibmr_pd_put(why ? ipd : old_ipd);
+	if (!why)
+		old_provision = ibmr_window_provision(region);
 	atomic_set(&region->windows, 0);
 out:
 	ibmr_region_unlock(region);
+	ibmr_window_unprovision(old_provision);
 	if (why)
 		return ibmr_refuse(dev, why, "%s(mask %#x, access %#x)", __func__, r.mask,
 				   r.access);

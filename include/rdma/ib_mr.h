@@ -160,6 +160,8 @@ int ib_mr_dealloc_pd(struct ib_pd *pd);
 /* True when every counter of the device agrees with its objects. */
 bool ib_mr_check_invariants(struct ib_device *device);
 
+#include <rdma/ib_mr_mw.h>
+
 #define ib_dereg_mr(mr)		ib_mr_dereg(mr)
 #define ib_dealloc_pd(pd)	ib_mr_dealloc_pd(pd)
 
