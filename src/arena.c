@@ -300,8 +300,7 @@ int ib_mr_arena_free(struct ib_mr_arena *arena, struct ib_mr_slice *slice)
 	return 0;
 refuse:
 	return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_SLICE, "%s(%p, %zu bytes)", __func__,
-			   slice->va,
-			   slice->size);
+			   slice->va, slice->size);
 }
 EXPORT_SYMBOL(ib_mr_arena_free);
 

@@ -45,7 +45,7 @@ static void arena_rdma(struct kunit *test)
 			memset(p->req.buf, 0xee, 200);
 			KUNIT_EXPECT_EQ(test,
 					ibt_rdma(p, IBT_READ, p->req.buf, s[j].rkey, s[j].iova,
-						       s[j].size), IB_WC_SUCCESS);
+						 s[j].size), IB_WC_SUCCESS);
 			for (k = 0; k < 100 + j && p->req.buf[k] == j; k++)
 				;
 			KUNIT_EXPECT_EQ(test, k, 100 + j);

@@ -148,7 +148,8 @@ static void explain_debugfs(struct kunit *test)
 {
 	static const char *const bad[] = {
 		"", "1 2 3", "x 0 1 read", "1 0 1 reed", "1 0 1 read,", "1 0 1 read remote",
-		"1 0 1 atomic local", "1 0 1 read local more", "0x100000000 0 1 read", "1 0 -1 read",
+		"1 0 1 atomic local", "1 0 1 read local more", "0x100000000 0 1 read",
+		"1 0 -1 read",
 	};
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, LEN, 1);

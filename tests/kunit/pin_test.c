@@ -79,10 +79,12 @@ static const struct kind_row {
 	{ "a transparent huge page", THP, 1 },
 	{ "a hugetlb page", HUGETLB, 1 },
 };
+
 static void kind_desc(const struct kind_row *row, char *desc)
 {
 	strscpy(desc, row->desc, KUNIT_PARAM_DESC_SIZE);
 }
+
 KUNIT_ARRAY_PARAM(kind, kind_table, kind_desc);
 
 static void thp_back(struct kunit *test, void *arg)
@@ -116,8 +118,8 @@ static unsigned long map_kind(struct ibt_proc *p, enum kind kind, size_t len)
 	case HUGETLB:
 		path = "/tmp/ibt-huge/f";
 		ibt_defer(test, hugetlb_back, NULL);
-		KUNIT_ASSERT_EQ(test,
-				ibt_shell("mkdir -p /tmp/ibt-huge && mount -t hugetlbfs none /tmp/ibt-huge && echo 4 > /proc/sys/vm/nr_hugepages"), 0);
+		ibt_shell("mkdir -p /tmp/ibt-huge; mount -t hugetlbfs none /tmp/ibt-huge");
+		KUNIT_ASSERT_EQ(test, ibt_shell("echo 4 > /proc/sys/vm/nr_hugepages"), 0);
 		f = filp_open(path, O_RDWR | O_CREAT, 0600);
 		break;
 	default:

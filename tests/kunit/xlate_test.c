@@ -196,7 +196,7 @@ static void hard_irq(struct irq_work *work)
 	struct in_irq *c = container_of(work, struct in_irq, work);
 
 	use_all(c);
-	smp_store_release(&c->done, true);
+	smp_store_release(&c->done, true);	/* after @bad */
 }
 
 static void xlate_contexts(struct kunit *test)
@@ -217,7 +217,7 @@ static void xlate_contexts(struct kunit *test)
 	local_bh_enable();
 	init_irq_work(&c.work, hard_irq);
 	irq_work_queue(&c.work);
-	for (i = 0; i < 1000 && !smp_load_acquire(&c.done); i++)
+	for (i = 0; i < 1000 && !smp_load_acquire(&c.done); i++)	/* then @bad is whole */
 		usleep_range(100, 1000);
 	irq_work_sync(&c.work);
 	KUNIT_EXPECT_TRUE(test, c.done);
