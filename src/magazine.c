@@ -118,7 +118,7 @@ void ibmr_mag_drop(struct ibmr_mag *mag)
 {
 	if (refcount_dec_and_test(&mag->refs)) {
 		ibmr_dev_put(mag->dev);
-		kfree(mag);
+		kfree_rcu(mag, grace);	/* who came from a key takes its lock */
 	}
 }
 

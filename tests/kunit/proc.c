@@ -2,9 +2,9 @@
 /*
  * Processes for the cases: see proc.h.
  *
- * The kernel's user-mode helper starts them; its init callback runs in the new task, which is how we get hold of it. Their address space is
- * entered by kthread_use_mm() and left again in each call. mm_users is held only meanwhile: a process that is killed really
- * loses its memory.
+ * The kernel's user-mode helper starts them; its init callback runs in the new task, which is how
+ * we get hold of it. Their address space is entered by kthread_use_mm() and left again in each
+ * call. mm_users is held only meanwhile: a process that is killed really loses its memory.
  */
 #include <linux/cred.h>
 #include <linux/delay.h>

@@ -2,9 +2,10 @@
 /*
  * A process of user space whose memory a case registers.
  *
- * Cases run in a kernel thread, so they lend the address space of a real process: it sleeps, or runs a shell script, and can be killed or made to
- * fork. The thread is in the address space only inside these calls, so a case that is aborted leaves nothing behind. The
- * process is killed at the end of the case, and must have nothing pinned then.
+ * Cases run in a kernel thread, so they lend the address space of a real process: it sleeps, or
+ * runs a shell script, and can be killed or made to fork. The thread is in the address space only
+ * inside these calls, so a case that is aborted leaves nothing behind. The process is killed at the
+ * end of the case, and must have nothing pinned then.
  */
 #ifndef IBT_PROC_H
 #define IBT_PROC_H
