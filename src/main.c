@@ -5,17 +5,16 @@
  * The exported calls live beside the objects they work on; device.c keeps devices and PDs.
  */
 
-#include <linux/debugfs.h>
 #include <linux/module.h>
 
 #include "compat.h"
 #include "core.h"
+#include "debugfs.h"
 #include "dma.h"
 #include "fault.h"
 #include "handle.h"
 #include "magazine.h"
-
-struct dentry *ibmr_debugfs_root;
+#include "window.h"
 
 #ifdef CONFIG_IB_MR_DEBUG
 static atomic_t fault_in = ATOMIC_INIT(0);
@@ -48,7 +47,7 @@ static int __init ib_mr_init(void)
 {
 	int err;
 
-	ibmr_debugfs_root = debugfs_create_dir("ib_mr", NULL);
+	ibmr_debugfs_init();
 	err = ibmr_handles_init();
 	if (err)
 		goto err_debugfs;
@@ -75,7 +74,7 @@ err_live:
 err_handles:
 	ibmr_handles_exit();
 err_debugfs:
-	debugfs_remove_recursive(ibmr_debugfs_root);
+	ibmr_debugfs_exit();
 	return err;
 }
 
@@ -83,10 +82,11 @@ static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
 	ibmr_dma_exit();
+	ibmr_carriers_exit();
 	ibmr_mags_exit();
 	ibmr_live_exit();
 	ibmr_handles_exit();
-	debugfs_remove_recursive(ibmr_debugfs_root);
+	ibmr_debugfs_exit();
 }
 
 module_init(ib_mr_init);
