@@ -34,7 +34,6 @@ check:
 
 demo:
 	@scripts/setup
-	@scripts/build $(DEMO_KERNEL)
 	@scripts/demo --kernel $(DEMO_KERNEL)
 
 bench:
@@ -48,7 +47,7 @@ sparse:
 
 checkpatch:
 	@scripts/setup
-	@src=$$(scripts/kernel source 6.1) && git ls-files '*.c' '*.h' | \
+	@src=$$(scripts/kernel source 6.1) && git ls-files '*.c' '*.h' ':!tests/user' | \
 		xargs perl $$src/scripts/checkpatch.pl --no-tree --terse --quiet --file --strict \
 		--ignore FILE_PATH_CHANGES,LINUX_VERSION_CODE
 

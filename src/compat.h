@@ -12,6 +12,7 @@
 #include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/version.h>
+#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
 /* Exports for our own test module only; the namespace became a string literal in 6.13. */
@@ -30,6 +31,23 @@
 #define ibmr_assign_str(dst, src)	__assign_str(dst, src)
 #endif
 
+/* Pinning by virtual address got a name of its own when other kinds of memory came, in 7.3. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#define ibmr_umem_get(dev, addr, size, access)	ib_umem_get_va(dev, addr, size, access)
+#else
+#define ibmr_umem_get(dev, addr, size, access)	ib_umem_get(dev, addr, size, access)
+#endif
+
+/*
+ * Live maps with blocks above a page: from 7.0 on the driver would allocate for them, in a context
+ * where it must not.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+#define IBMR_LIVE_MAX_SHIFT		PAGE_SHIFT
+#else
+#define IBMR_LIVE_MAX_SHIFT		30
+#endif
+
 /*
  * From 6.3 to 6.x the driver's page list is an xarray whose plain lock is taken with interrupts on
  * when the MR is allocated, and by a live map with them off. No deadlock: nobody else uses that
@@ -42,5 +60,19 @@
 #define ibmr_lockdep_off()		do { } while (0)
 #define ibmr_lockdep_on()		do { } while (0)
 #endif
+
+/*
+ * Until 6.2 soft RoCE keeps its page list in chunks of 256, steps to the next chunk as soon as it
+ * has copied the last entry of one, and so reads a chunk pointer behind the last one when a full
+ * list was copied to its end. One entry more than needed keeps that read inside the list.
+ */
+static inline u32 ibmr_list_entries(const struct ib_device *device, u32 blocks)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	if (device->ops.driver_id == RDMA_DRIVER_RXE)
+		return blocks + 1;
+#endif
+	return blocks;
+}
 
 #endif /* IBMR_COMPAT_H */

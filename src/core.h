@@ -26,6 +26,9 @@ struct ibmr_regqp;
  * @keys: what a key leads to, by key index (key >> 8): struct ibmr_keyed
  * @mag_lock: guards what follows it
  * @mags: magazines
+ * @windows: memory windows
+ * @nr_windows: how many
+ * @carrier: MR that is never registered, for the completions of binds
  * @park: private PD in which armed MRs wait; made on first use
  * @park_ipd: its state
  * @arm: work space of arming
@@ -33,6 +36,8 @@ struct ibmr_regqp;
  * @probe_result: and this came of it
  * @regions: live regions
  * @blocks: blocks given to the driver for them
+ * @pinned: pages of user memory pinned for them
+ * @went_stale: regions whose owner unmapped the memory, since the device was added
  * @refused: refusals by reason
  */
 struct ibmr_dev {
@@ -45,6 +50,9 @@ struct ibmr_dev {
 	struct xarray keys;
 	struct mutex mag_lock;
 	struct list_head mags;
+	struct list_head windows;
+	atomic_t nr_windows;
+	struct ib_mr *carrier;
 	struct ib_pd *park;
 	struct ibmr_pd *park_ipd;
 	struct ibmr_arm *arm;
@@ -52,6 +60,8 @@ struct ibmr_dev {
 	enum ib_mr_reason probe_result;
 	atomic_t regions;
 	atomic64_t blocks;
+	atomic64_t pinned;
+	atomic64_t went_stale;
 	atomic64_t refused[IB_MR_WHY_COUNT];
 	char name[IB_DEVICE_NAME_MAX];
 	struct dentry *debugfs;
@@ -70,6 +80,8 @@ struct ibmr_dev {
  * @lock: guards @rq and @regions; a registration chain runs under it
  * @rq: registration queue pair, NULL until first used
  * @regions: struct ibmr_region, live
+ * @nr_regions: of these, how many; a region being made is counted already
+ * @pinned: pages of user memory that they pin
  */
 struct ibmr_pd {
 	struct ib_pd *pd;
@@ -80,6 +92,8 @@ struct ibmr_pd {
 	struct mutex lock;
 	struct ibmr_regqp *rq;
 	struct list_head regions;
+	atomic_t nr_regions;
+	atomic64_t pinned;
 };
 
 /* What dev->keys holds: the head of a structure that lives until an RCU grace period is over. */
@@ -91,6 +105,7 @@ struct ibmr_keyed {
 
 /* device.c */
 struct ibmr_dev *ibmr_dev_get(struct ib_device *device);
+struct ibmr_dev *ibmr_dev_rcu(struct ib_device *device);
 void ibmr_dev_put(struct ibmr_dev *dev);
 bool ibmr_dev_enter(struct ibmr_dev *dev);
 void ibmr_dev_exit(struct ibmr_dev *dev);
@@ -100,6 +115,11 @@ struct ibmr_pd *ibmr_enter(struct ib_pd *pd, const char *call);
 void ibmr_exit(struct ibmr_pd *ipd);
 int ibmr_devices_init(void);
 void ibmr_devices_exit(void);
+
+/* limit.c */
+enum ib_mr_reason ibmr_limit_charge(struct ibmr_pd *ipd, u64 pages);
+void ibmr_limit_uncharge(struct ibmr_pd *ipd, u64 pages);
+enum ib_mr_reason ibmr_limit_pages(struct ibmr_pd *ipd, u64 pages);
 
 /* refuse.c */
 int __printf(3, 4) ibmr_refuse(struct ibmr_dev *dev, enum ib_mr_reason why, const char *fmt, ...);

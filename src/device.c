@@ -19,12 +19,15 @@
 
 #include "compat.h"
 #include "core.h"
+#include "debugfs.h"
 #include "fault.h"
 #include "magazine.h"
 #include "region.h"
 #include "regqp.h"
+#include "window.h"
 
 static struct ib_client ibmr_client;
+static struct ibmr_dev __rcu *first_dev;
 
 /* Find a device's state and keep its memory. NULL where there is none. Any context. */
 struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
@@ -39,6 +42,19 @@ struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
 	return dev;
 }
 IBMR_EXPORT_INTERNAL(ibmr_dev_get);
+
+/*
+ * The same without keeping it, for non-sleeping lookups: good until the RCU read section ends. Most
+ * machines have one device; it is remembered, so that the usual lookup is a comparison.
+ */
+struct ibmr_dev *ibmr_dev_rcu(struct ib_device *device)
+{
+	struct ibmr_dev *dev = rcu_dereference(first_dev);
+
+	if (likely(dev && dev->ibdev == device))
+		return dev;
+	return ib_get_client_data(device, &ibmr_client);
+}
 
 void ibmr_dev_put(struct ibmr_dev *dev)
 {
@@ -295,7 +311,7 @@ bool ib_mr_check_invariants(struct ib_device *device)
 		if (!ipd->users)
 			ok = false;
 	mutex_unlock(&dev->pd_lock);
-	if (!ibmr_regions_agree(dev) || !ibmr_mags_agree(dev))
+	if (!ibmr_regions_agree(dev) || !ibmr_mags_agree(dev) || !ibmr_windows_agree(dev))
 		ok = false;
 	up_write(&dev->removal);
 	ibmr_dev_put(dev);
@@ -322,8 +338,11 @@ static int ibmr_add_one(struct ib_device *device)
 	hash_init(dev->pds);
 	mutex_init(&dev->mag_lock);
 	INIT_LIST_HEAD(&dev->mags);
+	INIT_LIST_HEAD(&dev->windows);
 	xa_init(&dev->keys);
 	ib_set_client_data(device, &ibmr_client, dev);
+	cmpxchg((__force struct ibmr_dev **)&first_dev, NULL, dev);
+	ibmr_debugfs_add(dev);
 	return 0;
 }
 
@@ -334,6 +353,9 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 	struct ibmr_pd *ipd;
 	int bkt;
 
+	/* Waits for readers of the files, who wait for @removal. */
+	ibmr_debugfs_remove(dev);
+	cmpxchg((__force struct ibmr_dev **)&first_dev, dev, NULL);
 	down_write(&dev->removal);
 	WRITE_ONCE(dev->gone, true);
 	ibmr_mags_remove(dev);

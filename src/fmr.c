@@ -126,7 +126,8 @@ static bool fmr_live_map(const struct ibmr_fmr *fmr, struct ibmr_armed *a,
 {
 	unsigned int nents = ibmr_fmr_sg(sgl, page_list, list_len, fmr->page_shift);
 
-	return ibmr_live_map(a->drv, sgl, nents, (u64)list_len << fmr->page_shift, iova);
+	return ibmr_live_map(a->drv, sgl, nents, (u64)list_len << fmr->page_shift, iova,
+			     PAGE_SHIFT);
 }
 
 static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int list_len, u64 iova)

@@ -270,7 +270,8 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 		goto out;
 
 	nents = ibmr_fmr_sg(sgl, page_list, list_len, shift);
-	if (unlikely(!ibmr_live_map(a->drv, sgl, nents, length, io_virtual_address)))
+	if (unlikely(!ibmr_live_map(a->drv, sgl, nents, length, io_virtual_address,
+				    PAGE_SHIFT)))
 		why = IB_MR_WHY_FMR_ARGS;
 
 	spin_lock(&mag->lock);
@@ -383,7 +384,7 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 	if (unlikely(why))
 		goto out;
 
-	if (unlikely(!ibmr_live_map(a->drv, scratch, used, length, iova)))
+	if (unlikely(!ibmr_live_map(a->drv, scratch, used, length, iova, PAGE_SHIFT)))
 		why = IB_MR_WHY_FMR_ARGS;
 	spin_lock(&mag->lock);
 	if (unlikely(why)) {

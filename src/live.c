@@ -28,6 +28,7 @@
 #include "compat.h"
 #include "magazine.h"
 #include "regqp.h"
+#include "xlate.h"
 
 /* One entry more than is ever used: for_each_sg() looks at what follows the last one. */
 struct scratch {
@@ -64,21 +65,22 @@ void ibmr_live_end(unsigned long flags)
 /**
  * ibmr_live_map() - map an armed, parked MR
  * @drv: the MR
- * @sgl: DMA addresses and lengths; inner boundaries on pages
- * @nents: entries, not above the MR's capacity in pages
+ * @sgl: DMA addresses and lengths; inner boundaries on blocks
+ * @nents: entries; in blocks not above the MR's capacity
  * @length: sum of the lengths
- * @iova: address of the first byte, congruent to it modulo PAGE_SIZE
+ * @iova: address of the first byte, congruent to it modulo the block size
+ * @shift: log2 of the block size, at most IBMR_LIVE_MAX_SHIFT
  *
  * Context: between ibmr_live_begin() and ibmr_live_end().
  * Return: false when the driver did not take all of it; the MR maps nothing then.
  */
 bool ibmr_live_map(struct ib_mr *drv, struct scatterlist *sgl, unsigned int nents, u64 length,
-		   u64 iova)
+		   u64 iova, unsigned int shift)
 {
 	int n;
 
 	ibmr_lockdep_off();
-	n = ib_map_mr_sg(drv, sgl, nents, NULL, PAGE_SIZE);
+	n = ib_map_mr_sg(drv, sgl, nents, NULL, 1U << shift);
 	ibmr_lockdep_on();
 	if (unlikely(n != nents || drv->length != length)) {
 		drv->length = 0;
@@ -103,6 +105,30 @@ int ibmr_live_init(void)
 void ibmr_live_exit(void)
 {
 	free_percpu(scratch);
+}
+
+/* What a key of an armed MR means now; @v is empty where it means nothing. Under RCU. */
+void ibmr_armed_view(struct ibmr_keyed *keyed, struct ibmr_view *v)
+{
+	struct ibmr_armed *a = container_of(keyed, struct ibmr_armed, keyed);
+	unsigned long flags;
+
+	memset(v, 0, sizeof(*v));
+	v->opaque = true;
+	spin_lock_irqsave(&a->mag->lock, flags);
+	if (a->drv) {
+		v->pd = a->drv->pd;
+		v->lkey = a->window ? 0 : a->key;	/* a window is for peers */
+		v->rkey = a->key;
+		v->iova = a->drv->iova;
+		v->length = a->drv->length;
+		v->access = a->mag->access;
+		v->mapped = v->pd != a->mag->dev->park;
+		v->invalidated = a->invalidated;
+	}
+	spin_unlock_irqrestore(&a->mag->lock, flags);
+	if (!v->mapped)
+		v->pd = NULL;
 }
 
 /* --- the experiment --- */
@@ -150,7 +176,7 @@ static bool map_page(struct probe *p, int i)
 
 	sg_dma_address(sgl) = (uintptr_t)p->page[i] + PROBE_OFFSET;
 	sg_dma_len(sgl) = PROBE_LEN;
-	ok = ibmr_live_map(p->a.drv, sgl, 1, PROBE_LEN, PROBE_IOVA);
+	ok = ibmr_live_map(p->a.drv, sgl, 1, PROBE_LEN, PROBE_IOVA, PAGE_SHIFT);
 	ibmr_live_end(flags);
 	return ok;
 }

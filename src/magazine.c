@@ -72,9 +72,10 @@ bool ibmr_map_fails(void)
 	return atomic_inc_return(&nth) % READ_ONCE(ibmr_fail_map) == 0;
 }
 
-static unsigned int margin(unsigned int promised)
+/* More than what was promised. MRs with a large list are dear, so just enough to move them. */
+static unsigned int margin(const struct ibmr_mag *mag)
 {
-	return max(16U, promised / 4);
+	return max(mag->capacity > IBMR_LIVE_PAGES ? 2U : 16U, mag->promised / 4);
 }
 
 static unsigned int limit(const struct ibmr_mag *mag)
@@ -89,8 +90,8 @@ static unsigned int limit(const struct ibmr_mag *mag)
 static void set_target(struct ibmr_mag *mag, unsigned int target)
 {
 	mag->target = min(target, limit(mag));
-	mag->low = max(margin(mag->promised) / 2, (mag->target - mag->promised) / 4);
-	mag->batch = clamp(margin(mag->promised) / 2, 1U, (unsigned int)ARM_BATCH);
+	mag->low = max(margin(mag) / 2, (mag->target - mag->promised) / 4);
+	mag->batch = clamp(margin(mag) / 2, 1U, (unsigned int)ARM_BATCH);
 }
 
 /* Call the worker, once. Under mag->lock, any context. */
@@ -139,7 +140,8 @@ static struct ibmr_armed *armed_new(struct ibmr_mag *mag)
 			goto err_free;
 	}
 	a->drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
-		ib_alloc_mr(dev->park, IB_MR_TYPE_MEM_REG, mag->capacity);
+		ib_alloc_mr(dev->park, IB_MR_TYPE_MEM_REG,
+			    ibmr_list_entries(dev->ibdev, mag->capacity));
 	if (IS_ERR(a->drv))
 		goto err_free;
 	a->drv->length = 0;
@@ -176,9 +178,13 @@ static void armed_free(struct ibmr_armed *a)
 static void armed_destroy(struct ibmr_armed *a)
 {
 	struct ibmr_dev *dev = a->mag->dev;
+	struct ib_mr *drv = a->drv;
 
 	xa_cmpxchg(&dev->keys, a->key >> 8, &a->keyed, NULL, 0);
-	if (ib_dereg_mr_user(a->drv, NULL))
+	spin_lock_irq(&a->mag->lock);
+	a->drv = NULL;		/* who came from its key looks no further */
+	spin_unlock_irq(&a->mag->lock);
+	if (ib_dereg_mr_user(drv, NULL))
 		pr_err("%s: the driver did not let go of an MR (key %#x)\n", dev->name, a->key);
 	armed_free(a);
 }
@@ -418,7 +424,7 @@ static void mag_shrink(struct work_struct *work)
 	/* A grace period is below 200 ms, so a 25th of what 5 s took, and a quarter more. */
 	want = min_t(u64, (mag->takes - mag->seen_takes) / 20, UINT_MAX / 2);
 	mag->seen_takes = mag->takes;
-	floor = mag->promised + margin(mag->promised);
+	floor = mag->promised + margin(mag);
 	set_target(mag, max(floor, mag->promised + want));
 	while (mag->created - surplus.nr > mag->target && mag->stock.nr > mag->low) {
 		a = ibmr_stack_pop(&mag->stock);
@@ -478,7 +484,7 @@ int ibmr_mag_promise(struct ibmr_mag *mag, unsigned int more)
 
 	spin_lock_irq(&mag->lock);
 	mag->promised += more;
-	set_target(mag, max(mag->target, mag->promised + margin(mag->promised)));
+	set_target(mag, max(mag->target, mag->promised + margin(mag)));
 	need = mag->target > mag->created ? mag->target - mag->created : 0;
 	spin_unlock_irq(&mag->lock);
 
@@ -645,6 +651,14 @@ enum ib_mr_reason ibmr_mag_qualify(struct ibmr_dev *dev)
 		}
 		dev->park = park;
 	}
+	if (!dev->carrier) {
+		struct ib_mr *carrier = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
+			ib_alloc_mr(dev->park, IB_MR_TYPE_MEM_REG, 1);
+
+		if (IS_ERR(carrier))
+			goto out;
+		dev->carrier = carrier;
+	}
 	why = ibmr_probe(dev);
 	if (why == IB_MR_WHY_OK || why == IB_MR_WHY_NOT_QUALIFIED) {
 		dev->probed = true;
@@ -660,11 +674,13 @@ out:
 /* The device goes. Its removal lock is held for writing: no worker runs, none will. */
 void ibmr_mags_remove(struct ibmr_dev *dev)
 {
+	struct ib_mr *carrier = dev->carrier;
 	struct ibmr_keyed *keyed;
 	struct ibmr_mag *mag;
 	struct ibmr_armed *a;
 	unsigned long index;
 
+	WRITE_ONCE(dev->carrier, NULL);
 	list_for_each_entry(mag, &dev->mags, entry) {
 		spin_lock_irq(&mag->lock);
 		mag->gone = true;
@@ -696,6 +712,8 @@ void ibmr_mags_remove(struct ibmr_dev *dev)
 		}
 		spin_unlock_irq(&mag->lock);
 	}
+	if (carrier)
+		ib_dereg_mr_user(carrier, NULL);
 	if (dev->park) {
 		struct ib_pd *park = dev->park;
 

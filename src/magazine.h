@@ -17,6 +17,7 @@
  * @mag: magazine it belongs to
  * @next: in the one list it is in, if any
  * @key: its key of today
+ * @window: the window that it is bound for, if any; under mag->lock
  * @invalidated: a work request of somebody's turned it FREE
  * @uses: maps of this key, for who keeps keys
  * @keys_left: variants not used yet
@@ -30,6 +31,7 @@ struct ibmr_armed {
 	struct ibmr_mag *mag;
 	struct ibmr_armed *next;
 	u32 key;
+	struct ibmr_window *window;
 	bool invalidated;
 	unsigned int uses;
 	unsigned int keys_left;
@@ -179,7 +181,7 @@ void ibmr_live_exit(void);
 struct scatterlist *ibmr_live_begin(unsigned long *flags);
 void ibmr_live_end(unsigned long flags);
 bool ibmr_live_map(struct ib_mr *drv, struct scatterlist *sgl, unsigned int nents, u64 length,
-		   u64 iova);
+		   u64 iova, unsigned int shift);
 
 /* Let the mapping be reached. It was made before anyone can see the PD. */
 static inline void ibmr_publish(struct ibmr_armed *a, struct ib_pd *pd)

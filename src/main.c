@@ -9,9 +9,11 @@
 
 #include "compat.h"
 #include "core.h"
+#include "debugfs.h"
 #include "fault.h"
 #include "handle.h"
 #include "magazine.h"
+#include "window.h"
 
 #ifdef CONFIG_IB_MR_DEBUG
 static atomic_t fault_in = ATOMIC_INIT(0);
@@ -53,12 +55,14 @@ static int __init ib_mr_init(void)
 	err = ibmr_mags_init();
 	if (err)
 		goto err_live;
+	ibmr_debugfs_init();
 	err = ibmr_devices_init();
 	if (err)
 		goto err_mags;
 	return 0;
 
 err_mags:
+	ibmr_debugfs_exit();
 	ibmr_mags_exit();
 err_live:
 	ibmr_live_exit();
@@ -70,6 +74,8 @@ err_handles:
 static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
+	ibmr_debugfs_exit();
+	ibmr_carriers_exit();
 	ibmr_mags_exit();
 	ibmr_live_exit();
 	ibmr_handles_exit();

@@ -14,6 +14,9 @@
  * @refs: registrations that use it; re-registration shares it
  * @release: undoes what holds it (DMA unmap, then unpin), when the last registration is gone
  *           from the device; NULL where the caller keeps the memory in place
+ * @pinned: pages of user memory that it pins
+ * @readonly: it was pinned for reading; the device must not write to it
+ * @stale: its owner unmapped it; it stays pinned and safe, but nobody sees it any more
  * @ibdev: device of @sgt
  * @sgt: DMA mapping of kernel memory, on devices that have one
  * @rcu: translation may still read @pv
@@ -22,6 +25,9 @@ struct ibmr_mem {
 	struct ibmr_pagevec pv;
 	refcount_t refs;
 	void (*release)(struct ibmr_mem *mem);
+	u64 pinned;
+	bool readonly;
+	bool stale;
 	struct ib_device *ibdev;
 	struct sg_table sgt;
 	struct rcu_head rcu;

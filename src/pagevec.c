@@ -333,3 +333,47 @@ void ibmr_pagevec_to_sg(const struct ibmr_pagevec *pv, struct scatterlist *sgl)
 	}
 }
 IBMR_EXPORT_INTERNAL(ibmr_pagevec_to_sg);
+
+/**
+ * ibmr_pagevec_slice() - a part of a vector as a flat scatterlist
+ * @pv: vector
+ * @offset: first byte of the part
+ * @length: bytes, within the vector
+ * @sgl: where to
+ * @max: room in it
+ * @inner: all inner boundaries, ored: a block size has to divide it
+ *
+ * Context: any. Return: entries used; 0 when there is no room for all.
+ */
+unsigned int ibmr_pagevec_slice(const struct ibmr_pagevec *pv, u64 offset, u64 length,
+				struct scatterlist *sgl, unsigned int max, u64 *inner)
+{
+	u32 i = ibmr_pagevec_find(pv, offset);
+	u64 skip = offset - pv->runs[i].start;
+	unsigned int n = 0;
+
+	*inner = 0;
+	for (; length; i++, skip = 0) {
+		u64 addr = pv->runs[i].addr + skip;
+		u64 len = min(ibmr_run_len(pv, i) - skip, length);
+		u64 end = addr + len;
+
+		if (n)
+			*inner |= addr;
+		length -= len;
+		if (length)
+			*inner |= end;
+		while (addr < end) {
+			u64 next = sg_chunk_end(addr, end);
+
+			if (n == max)
+				return 0;
+			sg_dma_address(&sgl[n]) = addr;
+			sg_dma_len(&sgl[n]) = next - addr;
+			n++;
+			addr = next;
+		}
+	}
+	return n;
+}
+IBMR_EXPORT_INTERNAL(ibmr_pagevec_slice);

@@ -75,6 +75,9 @@ enum ib_mr_reason ibmr_pagevec_block(const struct ibmr_pagevec *pv, u64 iova, u6
 u64 ibmr_pagevec_blocks(const struct ibmr_pagevec *pv, unsigned int shift);
 bool ibmr_pagevec_linear(const struct ibmr_pagevec *pv);
 
+unsigned int ibmr_pagevec_slice(const struct ibmr_pagevec *pv, u64 offset, u64 length,
+				struct scatterlist *sgl, unsigned int max, u64 *inner);
+
 /* Scatterlist whose DMA fields say the runs, for ib_map_mr_sg(). */
 unsigned int ibmr_pagevec_sg_nents(const struct ibmr_pagevec *pv);
 void ibmr_pagevec_to_sg(const struct ibmr_pagevec *pv, struct scatterlist *sgl);

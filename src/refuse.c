@@ -100,7 +100,10 @@ static bool callers_mistake(enum ib_mr_reason why)
 	case IB_MR_WHY_NO_MEMORY:
 	case IB_MR_WHY_NOT_QUALIFIED:
 	case IB_MR_WHY_POOL_EMPTY:
+	case IB_MR_WHY_ARENA_FULL:
+	case IB_MR_WHY_RUNS_FULL:
 	case IB_MR_WHY_MW_SQ_FULL:
+	case IB_MR_WHY_MEMLOCK:		/* said once, with its numbers, by pin.c */
 		return false;
 	default:
 		return true;

@@ -31,6 +31,7 @@
 #include "handle.h"
 #include "region.h"
 #include "regqp.h"
+#include "window.h"
 
 #include <trace/events/ib_mr.h>
 
@@ -96,14 +97,14 @@ static enum ib_mr_reason reg_fast(struct ibmr_reg *reg)
 	if (why)
 		return why;
 	blocks = ibmr_pagevec_blocks(&reg->mem->pv, shift);
-	if (blocks > U32_MAX)
+	if (blocks >= U32_MAX)
 		return IB_MR_WHY_DEVICE_PAGES;
 	/* A soft device says a limit that it does not have; a real one means it. */
 	if (!ib_uses_virt_dma(ibdev) && blocks > ibdev->attrs.max_fast_reg_page_list_len)
 		return IB_MR_WHY_DEVICE_PAGES;
 
 	drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
-		ib_alloc_mr(reg->ipd->pd, IB_MR_TYPE_MEM_REG, blocks);
+		ib_alloc_mr(reg->ipd->pd, IB_MR_TYPE_MEM_REG, ibmr_list_entries(ibdev, blocks));
 	if (IS_ERR(drv))
 		return blocks > ibdev->attrs.max_fast_reg_page_list_len ? IB_MR_WHY_DEVICE_PAGES :
 									 IB_MR_WHY_NO_MEMORY;
@@ -134,6 +135,21 @@ err:
 	return why;
 }
 
+/* What can be said before any memory is looked at. @first: address, or offset in a page, of it. */
+enum ib_mr_reason ibmr_reg_allowed(struct ibmr_dev *dev, int access, u64 iova, u64 first,
+				   u64 length)
+{
+	enum ib_mr_reason why = ibmr_access_check(dev->ibdev, access);
+
+	if (!why)
+		why = ibmr_access_range(iova, length);
+	if (!why)
+		why = ibmr_access_iova(access, iova, first);
+	if (!why && length > dev->ibdev->attrs.max_mr_size)
+		why = IB_MR_WHY_TOO_LONG;
+	return why;
+}
+
 /**
  * ibmr_reg_create() - register memory with the driver
  * @ipd: PD
@@ -149,15 +165,16 @@ struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 {
 	struct ibmr_reg *reg;
 
-	*why = ibmr_access_check(ipd->dev->ibdev, access);
-	if (!*why && mem) {
-		*why = ibmr_access_range(iova, mem->pv.length);
-		if (!*why)
-			*why = ibmr_access_iova(access, iova, mem->pv.runs[0].addr);
-		if (!*why && mem->pv.length > ipd->dev->ibdev->attrs.max_mr_size)
-			*why = IB_MR_WHY_TOO_LONG;
-	} else if (!*why && access & IB_ZERO_BASED) {
-		*why = IB_MR_WHY_WRONG_KIND;
+	if (mem) {
+		*why = ibmr_reg_allowed(ipd->dev, access, iova, mem->pv.runs[0].addr,
+					mem->pv.length);
+		/* Re-registration may ask for more than the memory was pinned for. */
+		if (!*why && mem->readonly && ib_access_writable(access))
+			*why = IB_MR_WHY_NOT_MAPPED;
+	} else {
+		*why = ibmr_access_check(ipd->dev->ibdev, access);
+		if (!*why && access & IB_ZERO_BASED)
+			*why = IB_MR_WHY_WRONG_KIND;
 	}
 	if (*why)
 		return NULL;
@@ -169,6 +186,7 @@ struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	}
 	reg->keyed.kind = IBMR_KEYED_REG;
 	reg->ipd = ipd;
+	reg->pd = ipd->pd;
 	reg->mem = mem;
 	reg->iova = iova;
 	reg->length = mem ? mem->pv.length : U64_MAX;
@@ -255,13 +273,18 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	struct ibmr_dev *dev = ipd->dev;
 	struct ibmr_region *region;
 	enum ib_mr_reason why;
-	u64 length = mem ? mem->pv.length : 0;
+	u64 length = mem ? mem->pv.length : 0, pinned = mem ? mem->pinned : 0;
 
+	why = ibmr_limit_charge(ipd, pinned);
+	if (why) {
+		ibmr_mem_put(mem);
+		goto refuse;
+	}
 	region = ibmr_should_fail() ? NULL : kzalloc(sizeof(*region), GFP_KERNEL);
 	if (!region) {
 		ibmr_mem_put(mem);
 		why = IB_MR_WHY_NO_MEMORY;
-		goto refuse;
+		goto uncharge;
 	}
 	refcount_set(&region->refs, 1);
 	mutex_init(&region->lock);
@@ -291,7 +314,7 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	mutex_lock(&ipd->lock);
 	list_add_tail(&region->entry, &ipd->regions);
 	mutex_unlock(&ipd->lock);
-	atomic_inc(&dev->regions);
+	ibmr_window_provision(region);
 	trace_ib_mr_registered(dev->name, &region->mr, access, ibmr_reg_runs(region->reg));
 	return &region->mr;
 
@@ -300,6 +323,8 @@ err_reg:
 	ibmr_dev_put(dev);
 err_free:
 	kfree(region);
+uncharge:
+	ibmr_limit_uncharge(ipd, pinned);
 refuse:
 	return ERR_PTR(ibmr_refuse(dev, why, "%s(iova %#llx, length %llu, access %#x)", call, iova,
 				   length, access));
@@ -346,7 +371,7 @@ static void region_unlink(struct ibmr_region *region)
 	mutex_lock(&region->ipd->lock);
 	list_del_init(&region->entry);
 	mutex_unlock(&region->ipd->lock);
-	atomic_dec(&region->dev->regions);
+	ibmr_limit_uncharge(region->ipd, ibmr_reg_pinned(region->reg));
 }
 
 /**
@@ -364,6 +389,7 @@ static void region_unlink(struct ibmr_region *region)
 int ib_mr_dereg(struct ib_mr *mr)
 {
 	struct ibmr_region *region;
+	struct ibmr_provision *provision;
 	enum ib_mr_reason why;
 	struct ibmr_pd *ipd;
 
@@ -391,9 +417,12 @@ int ib_mr_dereg(struct ib_mr *mr)
 	region->died = ktime_get();
 	ipd = region->ipd;
 	region->ipd = NULL;
+	provision = region->provision;
+	region->provision = NULL;
 	ibmr_handle_bury(region);
 	ibmr_pd_put(ipd);
 	ibmr_region_unlock(region);
+	ibmr_window_unprovision(provision);
 	return 0;
 }
 EXPORT_SYMBOL(ib_mr_dereg);
@@ -417,23 +446,30 @@ bool ibmr_regions_agree(struct ibmr_dev *dev)
 {
 	struct ibmr_region *region;
 	struct ibmr_pd *ipd;
-	u64 blocks = 0;
+	u64 blocks = 0, pinned = 0;
 	int bkt, n = 0;
 
 	hash_for_each(dev->pds, bkt, ipd, node) {
 		unsigned int users = ipd->holds;
+		u64 pd_pinned = 0;
+		int pd_regions = 0;
 
 		list_for_each_entry(region, &ipd->regions, entry) {
 			struct ibmr_reg *reg = region->reg;
 
-			n++;
+			pd_regions++;
 			users++;
 			blocks += reg->blocks;
+			pd_pinned += ibmr_reg_pinned(reg);
 			if (xa_load(&dev->keys, reg->lkey >> 8) != &reg->keyed)
 				return false;
 		}
-		if (users > ipd->users)
+		if (users > ipd->users || pd_regions != atomic_read(&ipd->nr_regions) ||
+		    pd_pinned != atomic64_read(&ipd->pinned))
 			return false;
+		n += pd_regions;
+		pinned += pd_pinned;
 	}
-	return n == atomic_read(&dev->regions) && blocks == atomic64_read(&dev->blocks);
+	return n == atomic_read(&dev->regions) && blocks == atomic64_read(&dev->blocks) &&
+	       pinned == atomic64_read(&dev->pinned);
 }

@@ -13,6 +13,7 @@
  * @keyed: what dev->keys points to
  * @region: whose it is
  * @ipd: PD it is in; the region holds a user of it
+ * @pd: the same as the ULP knows it, for readers under RCU, who may not follow @ipd
  * @drv: the driver's MR
  * @mem: the memory; NULL for a DMA MR, which is all of it
  * @iova: address of the first byte
@@ -21,16 +22,19 @@
  * @blocks: blocks it takes in the driver's list
  * @lkey: key for local use
  * @rkey: key for remote use, 0 without a remote right
+ * @invalidated: a work request made the key dead, as the ULP told us (ib_mr_invalidated())
  * @users: one of the region's; taken by who touches the memory through a key
  * @idle: completed with the last user
  * @rcu: readers of dev->keys
  *
- * Immutable once in dev->keys, but for its users. Re-registration makes another one.
+ * Immutable once in dev->keys, but for its users and @invalidated. Re-registration makes another
+ * one.
  */
 struct ibmr_reg {
 	struct ibmr_keyed keyed;
 	struct ibmr_region *region;
 	struct ibmr_pd *ipd;
+	struct ib_pd *pd;
 	struct ib_mr *drv;
 	struct ibmr_mem *mem;
 	u64 iova;
@@ -39,6 +43,7 @@ struct ibmr_reg {
 	u64 blocks;
 	u32 lkey;
 	u32 rkey;
+	bool invalidated;
 	refcount_t users;
 	struct completion idle;
 	struct rcu_head rcu;
@@ -57,6 +62,7 @@ enum ibmr_region_state { IBMR_LIVE, IBMR_ORPHAN, IBMR_DEAD };
  * @reg: the current registration; NULL unless live
  * @ipd: PD it is in; one user of it is ours
  * @windows: bound windows; negative while no window may be bound
+ * @provision: stocks for large windows on it, or NULL
  * @entry: in ipd->regions while live; among the dead thereafter
  * @died: when it was deregistered
  * @last_lkey: the key it had then
@@ -72,6 +78,7 @@ struct ibmr_region {
 	struct ibmr_reg *reg;
 	struct ibmr_pd *ipd;
 	atomic_t windows;
+	struct ibmr_provision *provision;
 	struct list_head entry;
 	ktime_t died;
 	u32 last_lkey;
@@ -80,6 +87,8 @@ struct ibmr_region {
 
 #define IBMR_NO_WINDOWS	(-0x40000000)
 
+enum ib_mr_reason ibmr_reg_allowed(struct ibmr_dev *dev, int access, u64 iova, u64 first,
+				   u64 length);
 struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,
 				 enum ib_mr_reason *why);
 int ibmr_reg_publish(struct ibmr_reg *reg);
@@ -90,6 +99,11 @@ void ibmr_reg_put(struct ibmr_reg *reg);
 static inline u32 ibmr_reg_runs(const struct ibmr_reg *reg)
 {
 	return reg->mem ? reg->mem->pv.nr : 0;
+}
+
+static inline u64 ibmr_reg_pinned(const struct ibmr_reg *reg)
+{
+	return reg->mem ? reg->mem->pinned : 0;
 }
 
 struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,

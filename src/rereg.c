@@ -11,6 +11,7 @@
 #include "access.h"
 #include "compat.h"
 #include "region.h"
+#include "window.h"
 
 #include <trace/events/ib_mr.h>
 
@@ -48,8 +49,11 @@ static void commit(struct ibmr_region *region, struct ibmr_pd *ipd, struct ibmr_
 	struct ibmr_pd *old_ipd = region->ipd;
 	struct ibmr_reg *old = region->reg;
 
-	new->region = region;
 	region->reg = new;
+	if (ipd != old_ipd)
+		ibmr_limit_uncharge(old_ipd, ibmr_reg_pinned(old));
+	else
+		atomic64_sub(ibmr_reg_pinned(old) - ibmr_reg_pinned(new), &ipd->pinned);
 	if (ipd != old_ipd) {
 		mutex_lock(&old_ipd->lock);
 		list_del_init(&region->entry);
@@ -86,16 +90,27 @@ static enum ib_mr_reason rereg_live(struct ibmr_region *region, struct ibmr_pd *
 		refcount_inc(&mem->refs);
 	}
 
-	new = ibmr_reg_create(ipd, mem, iova, access, &why);
-	ibmr_mem_put(mem);	/* the registration, if any, has its own */
-	if (!new)
+	why = ipd != region->ipd ? ibmr_limit_charge(ipd, mem ? mem->pinned : 0) : IB_MR_WHY_OK;
+	if (why) {
+		ibmr_mem_put(mem);
 		return why;
+	}
+	new = ibmr_reg_create(ipd, mem, iova, access, &why);
+	if (!new) {
+		if (ipd != region->ipd)
+			ibmr_limit_uncharge(ipd, mem ? mem->pinned : 0);
+		ibmr_mem_put(mem);
+		return why;
+	}
+	ibmr_mem_put(mem);	/* the registration has its own */
 	/*
 	 * From here its key leads to the new one; the region pointer has to be there before a
 	 * reader can find it.
 	 */
 	new->region = region;
 	if (ibmr_reg_publish(new)) {
+		if (ipd != region->ipd)
+			ibmr_limit_uncharge(ipd, ibmr_reg_pinned(new));
 		ibmr_reg_destroy(new);
 		return IB_MR_WHY_NO_MEMORY;
 	}
@@ -128,6 +143,7 @@ int ib_rereg_phys_mr(struct ib_mr *mr, int mr_rereg_mask, struct ib_pd *pd,
 		.mask = mr_rereg_mask, .pd = pd, .buf = phys_buf_array, .nr = num_phys_buf,
 		.access = mr_access_flags, .iova = iova_start,
 	};
+	struct ibmr_provision *old_provision = NULL;
 	struct ibmr_pd *ipd = NULL, *old_ipd;
 	struct ibmr_region *region;
 	enum ib_mr_reason why;
@@ -156,9 +172,12 @@ int ib_rereg_phys_mr(struct ib_mr *mr, int mr_rereg_mask, struct ib_pd *pd,
 	why = ipd ? rereg_live(region, ipd, &r) : IB_MR_WHY_NO_MEMORY;
 	if (ipd)
 		ibmr_pd_put(why ? ipd : old_ipd);
+	if (!why)
+		old_provision = ibmr_window_provision(region);
 	atomic_set(&region->windows, 0);
 out:
 	ibmr_region_unlock(region);
+	ibmr_window_unprovision(old_provision);
 	if (why)
 		return ibmr_refuse(dev, why, "%s(mask %#x, access %#x)", __func__, r.mask,
 				   r.access);

@@ -109,14 +109,15 @@ struct ib_mr *ib_mr_reg_kernel(struct ib_pd *pd, void *addr, size_t length, int 
 			       const u64 *iova)
 {
 	enum ib_mr_reason why;
+	struct ibmr_mem *mem;
 	struct ibmr_pd *ipd;
 
 	might_sleep();
 	ipd = ibmr_enter(pd, __func__);
 	if (IS_ERR(ipd))
 		return ERR_CAST(ipd);
-	return reg_mem(ipd, ibmr_mem_kernel(ipd->dev, addr, length, &why), why, iova,
-		       (uintptr_t)addr, access, __func__);
+	mem = ibmr_mem_kernel(ipd->dev, addr, length, &why);	/* before @why is read */
+	return reg_mem(ipd, mem, why, iova, (uintptr_t)addr, access, __func__);
 }
 EXPORT_SYMBOL(ib_mr_reg_kernel);
 

@@ -14,9 +14,16 @@
 #ifndef _RDMA_IB_MR_H
 #define _RDMA_IB_MR_H
 
+#include <linux/err.h>
 #include <linux/types.h>
 #include <linux/scatterlist.h>
 #include <rdma/ib_verbs.h>
+/* Not every kernel has it; sparse cannot ask. */
+#ifndef __CHECKER__
+#if __has_include(<linux/cleanup.h>)
+#include <linux/cleanup.h>
+#endif
+#endif
 
 /* Rises by one when a prototype, a structure or the meaning of a call changes. */
 #define IB_MR_ABI 1
@@ -69,6 +76,11 @@ struct ib_mr_attr {
 	X(NO_REGQP,         -EOPNOTSUPP, "the device cannot connect a queue pair to itself (iWARP)") \
 	X(REGQP_FAILED,     -EIO,        "the device failed the registration work request") \
 	X(PD_BUSY,          -EBUSY,      "objects of ib_mr still live in the protection domain") \
+	X(ARENA_BUSY,       -EBUSY,      "slices of the arena are still out") \
+	X(ARENA_SLICE,      -EINVAL,     "this is no slice of the arena, or it was freed before") \
+	X(ARENA_FULL,       -ENOMEM,     "no free stretch of the arena is long enough") \
+	X(ARENA_ARGS,       -EINVAL,     "an arena's size, order or alignment is out of range") \
+	X(SCOPE_UNKNOWN,    -ENOENT,     "the scope does not hold the object") \
 	/* rights */ \
 	X(BAD_ACCESS,       -EINVAL,     "an access flag is unknown") \
 	X(ACCESS_NO_LOCAL,  -EINVAL,     "remote write or atomic needs local write (IBA 10.6.3.1)") \
@@ -105,6 +117,7 @@ struct ib_mr_attr {
 	X(DEREGISTERED,     -EINVAL,     "the region was deregistered") \
 	X(INVALIDATED,      -EINVAL,     "the key was invalidated by a work request") \
 	X(NOT_MAPPED_NOW,   -EINVAL,     "the key is mapped to nothing now") \
+	X(RUNS_FULL,        -ENOSPC,     "more runs than the caller's array holds") \
 	/* fast memory regions and windows */ \
 	X(NOT_QUALIFIED,    -ENOSYS,     "the device failed the test of live mapping") \
 	X(POOL_EMPTY,       -EAGAIN,     "no armed region is free") \
@@ -152,6 +165,11 @@ struct ib_mr *ib_mr_reg_kernel(struct ib_pd *pd, void *addr, size_t length,
 struct ib_mr *ib_mr_reg_sg(struct ib_pd *pd, struct scatterlist *sgl,
 			   int nents, int access, const u64 *iova);
 
+/* Memory of the calling process. */
+struct ib_mr *ib_mr_reg_user(struct ib_pd *pd, unsigned long start,
+			     size_t length, int access, const u64 *iova);
+bool ib_mr_is_stale(struct ib_mr *mr);
+
 /* Keep a PD's hidden registration queue pair alive between objects. */
 int ib_mr_pd_get(struct ib_pd *pd);
 void ib_mr_pd_put(struct ib_pd *pd);
@@ -159,6 +177,111 @@ int ib_mr_dealloc_pd(struct ib_pd *pd);
 
 /* True when every counter of the device agrees with its objects. */
 bool ib_mr_check_invariants(struct ib_device *device);
+
+/*
+ * Keys: where they lead, and what they allow. These calls do not sleep, work with interrupts off,
+ * and are safe against a deregistration at the same time.
+ */
+
+/**
+ * struct ib_mr_run - a stretch of memory without a gap
+ * @addr: device address of the first byte (on soft RDMA: kernel virtual address)
+ * @len: bytes
+ */
+struct ib_mr_run {
+	u64 addr;
+	u64 len;
+};
+
+int ib_mr_translate(struct ib_pd *pd, u32 key, u64 iova, u64 length,
+		    struct ib_mr_run *runs, int max_runs);
+enum ib_mr_reason ib_mr_check(struct ib_pd *pd, u32 key, u64 iova, u64 length,
+			      int access, bool remote);
+int ib_mr_copy_to(struct ib_pd *pd, u32 key, u64 iova, const void *buf,
+		  size_t length);
+int ib_mr_copy_from(struct ib_pd *pd, u32 key, u64 iova, void *buf,
+		    size_t length);
+enum ib_mr_reason ib_mr_explain(struct ib_device *device, struct ib_pd *pd,
+				u32 key, u64 iova, u64 length, int access,
+				char *buf, size_t size);
+
+/* Arenas: many small registered buffers for the price of one registration. */
+struct ib_mr_arena;
+
+/**
+ * struct ib_mr_slice - a buffer out of an arena
+ * @va: for the CPU
+ * @iova: for work requests and peers
+ * @size: bytes, as they were asked for
+ * @lkey: key for local work requests
+ * @rkey: key for peers, 0 where the arena has no remote right
+ */
+struct ib_mr_slice {
+	void *va;
+	u64 iova;
+	size_t size;
+	u32 lkey;
+	u32 rkey;
+};
+
+/**
+ * struct ib_mr_arena_usage - how full an arena is
+ * @size: bytes in all
+ * @used: bytes in slices, rounded up to its granule each
+ * @peak: the most that @used was
+ * @slices: slices out
+ * @failed: allocations that found no room
+ */
+struct ib_mr_arena_usage {
+	size_t size;
+	size_t used;
+	size_t peak;
+	unsigned long slices;
+	unsigned long failed;
+};
+
+struct ib_mr_arena *ib_mr_arena_create(struct ib_pd *pd, size_t size,
+				       int access, unsigned int min_order);
+int ib_mr_arena_destroy(struct ib_mr_arena *arena);
+int ib_mr_arena_alloc(struct ib_mr_arena *arena, size_t size,
+		      struct ib_mr_slice *slice);
+int ib_mr_arena_alloc_aligned(struct ib_mr_arena *arena, size_t size,
+			      size_t align, struct ib_mr_slice *slice);
+int ib_mr_arena_free(struct ib_mr_arena *arena, struct ib_mr_slice *slice);
+void ib_mr_arena_usage(struct ib_mr_arena *arena,
+		       struct ib_mr_arena_usage *usage);
+struct ib_mr *ib_mr_arena_mr(struct ib_mr_arena *arena);
+
+/* Scopes: what belongs to a connection, released in the right order by one call. */
+struct ib_mr_scope;
+
+/* The order of release: what stands on something goes before it. */
+enum ib_mr_scope_rank {
+	IB_MR_SCOPE_WINDOW,
+	IB_MR_SCOPE_FMR_POOL,
+	IB_MR_SCOPE_FMR,
+	IB_MR_SCOPE_ARENA,
+	IB_MR_SCOPE_REGION,
+	IB_MR_SCOPE_LAST,	/* what is no object of ib_mr's */
+	IB_MR_SCOPE_RANKS
+};
+
+struct ib_mr_scope *ib_mr_scope_create(struct ib_pd *pd);
+int ib_mr_scope_add(struct ib_mr_scope *scope, enum ib_mr_scope_rank rank,
+		    int (*release)(void *object), void *object);
+struct ib_mr *ib_mr_scope_mr(struct ib_mr_scope *scope, struct ib_mr *mr);
+struct ib_mr_arena *ib_mr_scope_arena(struct ib_mr_scope *scope,
+				      struct ib_mr_arena *arena);
+int ib_mr_scope_forget(struct ib_mr_scope *scope, void *object);
+int ib_mr_scope_drop(struct ib_mr_scope *scope, void *object);
+int ib_mr_scope_release(struct ib_mr_scope *scope);
+
+/* struct ib_mr *mr __free(ib_dereg_mr) = ib_reg_phys_mr(...); */
+#ifdef DEFINE_FREE
+DEFINE_FREE(ib_dereg_mr, struct ib_mr *, if (!IS_ERR_OR_NULL(_T)) ib_mr_dereg(_T))
+#endif
+
+#include <rdma/ib_mr_mw.h>
 
 #define ib_dereg_mr(mr)		ib_mr_dereg(mr)
 #define ib_dealloc_pd(pd)	ib_mr_dealloc_pd(pd)

@@ -68,7 +68,24 @@ static int ibt_end_modify(struct ibt_pair *p, struct ibt_end *e, u32 peer_qpn, u
 				  IB_QP_MAX_QP_RD_ATOMIC : 0));
 }
 
-/* Both ends to RTS, unless they are. The first end's packets go to a queue pair that is ready. */
+/*
+ * A completion with an error comes before the queue pair is in the error state (soft RoCE first
+ * completes, then stops). Reset in between, it would be stopped again in the middle of its new life.
+ */
+static void ibt_end_await_error(struct ibt_end *e)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		if (ib_query_qp(e->qp, &attr, IB_QP_STATE, &init) || attr.qp_state == IB_QPS_ERR)
+			break;
+		usleep_range(50, 200);
+	}
+}
+
+/* Both ends to RTS, unless they are. */
 static int ibt_pair_connect(struct ibt_pair *p)
 {
 	u32 psn_req = get_random_u32() & 0xffffff, psn_tgt = get_random_u32() & 0xffffff;
@@ -220,6 +237,15 @@ static enum ib_wc_status ibt_request(struct ibt_pair *p, struct ibt_end *e, enum
 	ret = ib_post_send(e->qp, wr, NULL);
 	KUNIT_EXPECT_EQ_MSG(p->test, ret, 0, "posting %s", ibt_op_name(op));
 	status = ret ? IBT_LOST : ibt_poll(p, e, wr->wr_id);
+	if (status != IB_WC_SUCCESS && status != IBT_LOST) {
+		struct ibt_end *peer = e == &p->req ? &p->tgt : &p->req;
+
+		ibt_end_await_error(e);
+		/* What the peer said no to has stopped the peer as well. */
+		if (status == IB_WC_REM_ACCESS_ERR || status == IB_WC_REM_INV_REQ_ERR ||
+		    status == IB_WC_REM_OP_ERR)
+			ibt_end_await_error(peer);
+	}
 	if (status != IB_WC_SUCCESS)
 		p->ready = false;
 	return status;

@@ -62,6 +62,30 @@ IB_MR_REGION_EVENT(ib_mr_registered);
 IB_MR_REGION_EVENT(ib_mr_reregistered);
 IB_MR_REGION_EVENT(ib_mr_deregistered);
 
+TRACE_EVENT(ib_mr_stale,
+	TP_PROTO(const char *device, const char *comm, pid_t pid, u64 start, u64 length, bool died),
+	TP_ARGS(device, comm, pid, start, length, died),
+	TP_STRUCT__entry(
+		__string(device, device)
+		__string(comm, comm)
+		__field(pid_t, pid)
+		__field(u64, start)
+		__field(u64, length)
+		__field(bool, died)
+	),
+	TP_fast_assign(
+		ibmr_assign_str(device, device);
+		ibmr_assign_str(comm, comm);
+		__entry->pid = pid;
+		__entry->start = start;
+		__entry->length = length;
+		__entry->died = died;
+	),
+	TP_printk("dev=%s comm=%s pid=%d start=%#llx length=%llu cause=%s", __get_str(device),
+		  __get_str(comm), __entry->pid, __entry->start, __entry->length,
+		  __entry->died ? "exit" : "unmap")
+);
+
 #endif /* _TRACE_IB_MR_H */
 
 #include <trace/define_trace.h>

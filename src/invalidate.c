@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Keys that a work request made dead.
+ *
+ * A LOCAL_INV of the owner, or a peer's SEND with invalidate, is carried out by the device, which
+ * tells nobody but the one who polls its completion. So that one tells us. The key is dead either
+ * way: nothing here makes an access possible or impossible, but a type 2 window becomes free for
+ * the next bind, and a refused access can be explained.
+ */
+
+#include "compat.h"
+#include "window.h"
+#include "xlate.h"
+
+static enum ib_mr_reason reg_invalidated(struct ibmr_reg *reg, const struct ib_pd *pd, u32 key)
+{
+	if (key != reg->lkey)
+		return IB_MR_WHY_STALE_KEY;
+	if (reg->pd != pd)
+		return IB_MR_WHY_OTHER_PD;
+	if (!reg->mem)
+		return IB_MR_WHY_WRONG_KIND;	/* a DMA MR has no such state */
+	WRITE_ONCE(reg->invalidated, true);
+	return IB_MR_WHY_OK;
+}
+
+static enum ib_mr_reason armed_invalidated(struct ibmr_armed *a, const struct ib_pd *pd, u32 key)
+{
+	enum ib_mr_reason why = IB_MR_WHY_OK;
+	struct ibmr_window *w = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&a->mag->lock, flags);
+	if (a->key != key) {
+		why = IB_MR_WHY_STALE_KEY;
+	} else if (!a->drv || a->drv->pd != pd) {
+		why = IB_MR_WHY_OTHER_PD;
+	} else {
+		a->invalidated = true;
+		w = a->window;
+	}
+	spin_unlock_irqrestore(&a->mag->lock, flags);
+	if (w && ibmr_window_freed(w, a) && w->mw.type == IB_MW_TYPE_1)
+		why = IB_MR_WHY_MW_TYPE1_INV;
+	return why;
+}
+
+/**
+ * ib_mr_invalidated() - a key was invalidated by a work request
+ * @pd: PD of the object
+ * @key: key, as the completion named it (wc->ex.invalidate_rkey), or that of the owner's LOCAL_INV
+ *
+ * The device has made the key dead on its own, at a peer's or the owner's wish. Told of it, the
+ * core frees a type 2 window for the next bind, and explains refused accesses. A key that is not
+ * the current key of an object in @pd changes nothing. A type 1 window must not be invalidated
+ * (o10-37.2.26): it is unbound, and that is said.
+ *
+ * Context: any but NMI; does not sleep: a completion handler.
+ * Return: 0; -EINVAL for a key that is unknown or stale, and for a type 1 window's; -EACCES in
+ * another PD; -ENODEV.
+ */
+int ib_mr_invalidated(struct ib_pd *pd, u32 key)
+{
+	enum ib_mr_reason why = IB_MR_WHY_UNKNOWN_KEY;
+	struct ibmr_keyed *keyed = NULL;
+	struct ibmr_dev *dev;
+	int err = 0;
+
+	if (IS_ERR_OR_NULL(pd) || !pd->device)
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
+	rcu_read_lock();
+	dev = ibmr_dev_rcu(pd->device);
+	if (!dev || READ_ONCE(dev->gone))
+		why = IB_MR_WHY_NO_DEVICE;
+	else
+		keyed = xa_load(&dev->keys, key >> 8);
+	if (keyed && keyed->kind == IBMR_KEYED_REG)
+		why = reg_invalidated(container_of(keyed, struct ibmr_reg, keyed), pd, key);
+	else if (keyed)
+		why = armed_invalidated(container_of(keyed, struct ibmr_armed, keyed), pd, key);
+	if (why)
+		err = ibmr_refuse(dev, why, "%s(key %#x)", __func__, key);
+	rcu_read_unlock();
+	return err;
+}
+EXPORT_SYMBOL(ib_mr_invalidated);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#ifndef IBMR_PIN_H
+#define IBMR_PIN_H
+
+#include <linux/mmu_notifier.h>
+
+#include "mem.h"
+
+/**
+ * struct ibmr_umem - user memory
+ * @mem: its runs
+ * @dev: device whose counters it is in; outlives it
+ * @umem: the kernel's own record of the pinning
+ * @watch: tells when the owner unmaps it
+ * @start: address in the owner's address space
+ * @length: bytes
+ * @owner: thread group that registered it
+ * @comm: its name then
+ * @stale_at: when the owner unmapped it, valid with @mem.stale
+ */
+struct ibmr_umem {
+	struct ibmr_mem mem;
+	struct ibmr_dev *dev;
+	struct ib_umem *umem;
+	struct mmu_interval_notifier watch;
+	unsigned long start;
+	size_t length;
+	pid_t owner;
+	char comm[TASK_COMM_LEN];
+	ktime_t stale_at;
+};
+
+const struct ibmr_umem *ibmr_mem_user(const struct ibmr_mem *mem);
+
+#endif /* IBMR_PIN_H */

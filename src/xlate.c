@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * From a key and an address to memory: check, translation, copy.
+ *
+ * The device answers the same questions on every packet; here a ULP can ask them first, and gets a
+ * reason instead of a broken queue pair. Questions are asked in the device's own order (key, PD,
+ * rights, state, bounds), so that an access that is wrong in two ways is refused for the same one.
+ *
+ * A key leads to its object through the device's table by index, under RCU, in a time that does not
+ * depend on how many there are; inside, the run that holds an address is found by bisection. No
+ * lock is taken, so all of it works with interrupts off and beside a deregistration, which
+ * withdraws the key from the table first. Who touches the memory takes a user of the registration
+ * besides, and deregistration waits for users after the device has let go.
+ *
+ * What is stale is still allowed: the device allows it, and the pages are there.
+ */
+
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/string.h>
+
+#include "access.h"
+#include "compat.h"
+#include "xlate.h"
+
+/**
+ * ibmr_view_verdict() - may a key be used in this way?
+ * @v: what the key's index leads to
+ * @pd: PD of the queue pair; NULL for the right one
+ * @key: the key with its variant
+ * @iova: address
+ * @length: bytes, not 0
+ * @access: rights that the access needs; IB_ACCESS_LOCAL_WRITE or none for a local one
+ * @remote: a peer does it
+ */
+enum ib_mr_reason ibmr_view_verdict(const struct ibmr_view *v, const struct ib_pd *pd, u32 key,
+				    u64 iova, u64 length, int access, bool remote)
+{
+	if (unlikely(key != (remote ? v->rkey : v->lkey))) {
+		if (key == v->lkey)
+			return IB_MR_WHY_LOCAL_KEY;
+		if (!v->lkey && key == v->rkey)
+			return IB_MR_WHY_WRONG_KIND;	/* a window is for peers */
+		if (!v->lkey && !v->rkey)
+			return IB_MR_WHY_NOT_MAPPED_NOW;
+		return IB_MR_WHY_STALE_KEY;
+	}
+	if (unlikely(pd && pd != v->pd))
+		return IB_MR_WHY_OTHER_PD;
+	if (unlikely(access & ~v->access))
+		return IB_MR_WHY_NO_RIGHT;
+	if (unlikely(v->invalidated))
+		return IB_MR_WHY_INVALIDATED;
+	if (unlikely(!v->mapped))
+		return IB_MR_WHY_NOT_MAPPED_NOW;
+	if (unlikely(iova < v->iova))
+		return IB_MR_WHY_BEFORE_START;
+	if (unlikely(length > v->length || iova - v->iova > v->length - length))
+		return IB_MR_WHY_PAST_END;
+	return IB_MR_WHY_OK;
+}
+
+static bool no_device(const struct ib_pd *pd)
+{
+	return IS_ERR_OR_NULL(pd) || !pd->device;
+}
+
+/**
+ * ib_mr_check() - would the device allow an access?
+ * @pd: PD of the queue pair through which it would come
+ * @key: lkey, or rkey for a remote access
+ * @iova: address of the first byte
+ * @length: bytes
+ * @access: rights that it needs: IB_ACCESS_REMOTE_READ, _WRITE, _ATOMIC for what a peer does;
+ *          IB_ACCESS_LOCAL_WRITE where the device stores for a local request (a receive, the
+ *          target of a READ); 0 where it only fetches for one
+ * @remote: a peer does it
+ *
+ * Nothing is counted or logged: this is a question. An access of length 0 touches nothing and is
+ * allowed, whatever the key, as the device does. Atomic operations need an address that is a
+ * multiple of 8 besides, which is no matter of rights. The answer may be out of date when it
+ * arrives, if someone deregisters meanwhile.
+ *
+ * Context: any but NMI; does not sleep.
+ * Return: IB_MR_WHY_OK (0) when it is allowed, else the reason why not.
+ */
+enum ib_mr_reason ib_mr_check(struct ib_pd *pd, u32 key, u64 iova, u64 length, int access,
+			      bool remote)
+{
+	enum ib_mr_reason why = IB_MR_WHY_UNKNOWN_KEY;
+	struct ibmr_view v;
+	struct ibmr_dev *dev;
+
+	if (no_device(pd))
+		return IB_MR_WHY_NULL_ARG;
+	rcu_read_lock();
+	dev = ibmr_dev_rcu(pd->device);
+	if (unlikely(!dev || READ_ONCE(dev->gone)))
+		why = IB_MR_WHY_NO_DEVICE;
+	else if (unlikely(!length))
+		why = IB_MR_WHY_OK;
+	else if (ibmr_view_find(dev, key, &v))
+		why = ibmr_view_verdict(&v, pd, key, iova, length, access, remote);
+	rcu_read_unlock();
+	return why;
+}
+EXPORT_SYMBOL(ib_mr_check);
+
+/*
+ * The run that holds the byte at @off of @pv; what it has from there on goes to *@addr and *@len.
+ */
+static inline u32 run_at(const struct ibmr_pagevec *pv, u64 off, u64 *addr, u64 *len)
+{
+	u32 i = pv->nr > 1 ? ibmr_pagevec_find(pv, off) : 0;
+
+	*addr = pv->runs[i].addr + (off - pv->runs[i].start);
+	*len = ibmr_run_end(pv, i) - off;
+	return i;
+}
+
+/* Runs of [@off, @off + @length), which is inside; -ENOSPC when there are more than @max. */
+static int view_runs(const struct ibmr_view *v, u64 off, u64 length, struct ib_mr_run *runs,
+		     int max)
+{
+	u64 addr, len;
+	int n = 0;
+	u32 i;
+
+	if (unlikely(!v->pv)) {
+		if (max < 1)
+			return -ENOSPC;
+		runs[0] = (struct ib_mr_run){ .addr = v->iova + off, .len = length };
+		return 1;
+	}
+	i = run_at(v->pv, v->skip + off, &addr, &len);
+	for (;;) {
+		if (n >= max)
+			return -ENOSPC;
+		runs[n].addr = addr;
+		if (length <= len) {
+			runs[n].len = length;
+			return n + 1;
+		}
+		runs[n++].len = len;
+		length -= len;
+		i++;
+		addr = v->pv->runs[i].addr;
+		len = ibmr_run_len(v->pv, i);
+	}
+}
+
+/**
+ * ib_mr_translate() - the memory behind a key and an address
+ * @pd: PD of the region
+ * @key: its lkey or rkey
+ * @iova: address of the first byte
+ * @length: bytes
+ * @runs: filled with the stretches, in order
+ * @max_runs: how many fit
+ *
+ * Contiguous memory is one run however long it is. No rights are looked at. The runs stay good for
+ * as long as the caller knows that nobody deregisters the region; to touch the bytes without that
+ * knowledge use ib_mr_copy_to() and ib_mr_copy_from().
+ *
+ * Context: any but NMI; does not sleep. O(log runs) plus the runs returned.
+ * Return: number of runs, 0 for a @length of 0; -ENOSPC when there are more; -EINVAL for a key that
+ * is unknown, stale or dead; -EACCES in another PD; -ERANGE outside; -ENODEV.
+ */
+int ib_mr_translate(struct ib_pd *pd, u32 key, u64 iova, u64 length, struct ib_mr_run *runs,
+		    int max_runs)
+{
+	enum ib_mr_reason why = IB_MR_WHY_UNKNOWN_KEY;
+	struct ibmr_dev *dev = NULL;
+	struct ibmr_view v;
+	int n = 0;
+
+	if (no_device(pd))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
+	rcu_read_lock();
+	dev = ibmr_dev_rcu(pd->device);
+	if (unlikely(!dev || READ_ONCE(dev->gone))) {
+		why = IB_MR_WHY_NO_DEVICE;
+	} else if (unlikely(!length)) {
+		why = IB_MR_WHY_OK;
+	} else if (likely(ibmr_view_find(dev, key, &v))) {
+		why = ibmr_view_verdict(&v, pd, key, iova, length, 0, key != v.lkey);
+		if (unlikely(!why && v.opaque))
+			why = IB_MR_WHY_WRONG_KIND;
+		if (likely(!why))
+			n = view_runs(&v, iova - v.iova, length, runs, max_runs);
+		if (unlikely(n < 0))
+			why = IB_MR_WHY_RUNS_FULL;
+	}
+	if (unlikely(why))
+		n = ibmr_refuse(dev, why, "%s(key %#x, iova %#llx, length %llu)", __func__, key,
+				iova, length);
+	rcu_read_unlock();
+	return n;
+}
+EXPORT_SYMBOL(ib_mr_translate);
+
+/* @from_region says which way. The device address is a kernel address: see its caller. */
+static void copy_run(u64 addr, void *buf, size_t len, bool from_region)
+{
+	void *mem = (void *)(uintptr_t)addr;
+
+	if (from_region)
+		memcpy(buf, mem, len);
+	else
+		memcpy(mem, buf, len);
+}
+
+static enum ib_mr_reason view_copy(const struct ibmr_view *v, u64 off, void *buf, size_t length,
+				   bool from_region)
+{
+	u64 addr, len;
+	u32 i;
+
+	if (!v->pv) {
+		struct ibmr_pagevec all = { .length = length, .nr = 1 };
+
+		all.one.addr = v->iova + off;
+		all.runs = &all.one;
+		if (!ibmr_pagevec_linear(&all))
+			return IB_MR_WHY_NOT_LINEAR;
+		copy_run(all.one.addr, buf, length, from_region);
+		return IB_MR_WHY_OK;
+	}
+	i = run_at(v->pv, v->skip + off, &addr, &len);
+	while (length > len) {
+		copy_run(addr, buf, len, from_region);
+		buf += len;
+		length -= len;
+		i++;
+		addr = v->pv->runs[i].addr;
+		len = ibmr_run_len(v->pv, i);
+	}
+	copy_run(addr, buf, length, from_region);
+	return IB_MR_WHY_OK;
+}
+
+static int copy_region(struct ib_pd *pd, u32 key, u64 iova, void *buf, size_t length,
+		       bool from_region, const char *call)
+{
+	int access = from_region ? 0 : IB_ACCESS_LOCAL_WRITE, err = 0;
+	enum ib_mr_reason why = IB_MR_WHY_UNKNOWN_KEY;
+	struct ibmr_dev *dev;
+	struct ibmr_view v;
+
+	if (no_device(pd))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", call);
+	rcu_read_lock();
+	dev = ibmr_dev_rcu(pd->device);
+	if (!dev || READ_ONCE(dev->gone))
+		why = IB_MR_WHY_NO_DEVICE;
+	else if (!length)
+		why = IB_MR_WHY_OK;
+	else if (!ib_uses_virt_dma(pd->device))
+		why = IB_MR_WHY_WRONG_KIND;	/* a DMA address is nothing for the CPU */
+	else if (ibmr_view_find(dev, key, &v))
+		why = ibmr_view_verdict(&v, pd, key, iova, length, access, false);
+	if (!why && length && v.opaque)
+		why = IB_MR_WHY_WRONG_KIND;
+	/* No user can be had any more: it is being deregistered. */
+	if (!why && length && v.reg && !ibmr_reg_get(v.reg))
+		why = IB_MR_WHY_DEREGISTERED;
+	if (!why && length) {
+		why = view_copy(&v, iova - v.iova, buf, length, from_region);
+		if (v.reg)
+			ibmr_reg_put(v.reg);
+	}
+	if (why)
+		err = ibmr_refuse(dev, why, "%s(key %#x, iova %#llx, length %zu)", call, key, iova,
+				  length);
+	rcu_read_unlock();
+	return err;
+}
+
+/**
+ * ib_mr_copy_to() - store bytes into a region, as a local request would
+ * @pd: PD of the region
+ * @key: its lkey
+ * @iova: address of the first byte
+ * @buf: from here
+ * @length: bytes
+ *
+ * Needs IB_ACCESS_LOCAL_WRITE. Either all bytes are copied or none. A deregistration at the same
+ * time waits for the copy, or the copy finds the key dead. Works on devices that address memory as
+ * the CPU does (soft RDMA).
+ *
+ * Context: any but NMI; does not sleep. The copy is made in an RCU read section.
+ * Return: 0; -EINVAL for a key that is unknown, stale or dead, and on other devices; -EACCES in
+ * another PD or without the right; -ERANGE outside; -ENODEV.
+ */
+int ib_mr_copy_to(struct ib_pd *pd, u32 key, u64 iova, const void *buf, size_t length)
+{
+	return copy_region(pd, key, iova, (void *)buf, length, false, __func__);
+}
+EXPORT_SYMBOL(ib_mr_copy_to);
+
+/**
+ * ib_mr_copy_from() - fetch bytes from a region, as a local request would
+ * @pd: PD of the region
+ * @key: its lkey
+ * @iova: address of the first byte
+ * @buf: to here
+ * @length: bytes
+ *
+ * As ib_mr_copy_to(), but needs no right.
+ *
+ * Context: any but NMI; does not sleep.
+ * Return: as ib_mr_copy_to().
+ */
+int ib_mr_copy_from(struct ib_pd *pd, u32 key, u64 iova, void *buf, size_t length)
+{
+	return copy_region(pd, key, iova, buf, length, true, __func__);
+}
+EXPORT_SYMBOL(ib_mr_copy_from);
