@@ -89,13 +89,26 @@ u64 bench_end(const struct bench_span *span);
 
 #define BENCH_QP_MRS	8
 
+/**
+ * struct bench_qp - a queue pair and how its completions are waited for
+ * @cq: CQ
+ * @qp: queue pair
+ * @event: completed by the CQ's handler, or by the work request's
+ * @cqe: of every signalled request, where the core polls
+ * @status: what it completed with
+ * @bare: the CQ has a handler of its own, the cheapest there is, and is polled by the waiter.
+ *        Otherwise the core polls it in softirq (IB_POLL_SOFTIRQ), as for stock ULPs
+ */
 struct bench_qp {
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	struct completion event;
+	struct ib_cqe cqe;
+	enum ib_wc_status status;
+	bool bare;
 };
 
-struct bench_qp *bench_qp_create(struct bench *b);
+struct bench_qp *bench_qp_create(struct bench *b, bool bare);
 void bench_qp_destroy(struct bench_qp *q);
 int bench_qp_wait(struct bench_qp *q);
 

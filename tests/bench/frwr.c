@@ -10,6 +10,7 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/slab.h>
 
 #include "bench.h"
@@ -60,13 +61,14 @@ static int sync_once(struct bench *b, struct bench_qp *q, struct bench_frwr *f, 
 }
 
 /* The data request of a chain: a write of 8 bytes to the beginning of @mr. */
-static void data_request(struct bench *b, struct bench_frwr *f, struct ib_sge *sge,
-			 struct ib_mr *mr)
+static void data_request(struct bench *b, struct bench_qp *q, struct bench_frwr *f,
+			 struct ib_sge *sge, struct ib_mr *mr)
 {
 	*sge = (struct ib_sge){
 		.addr = b->list[BENCH_PAGES - 1], .length = 8, .lkey = b->pd->local_dma_lkey,
 	};
 	f->data.wr.next = NULL;
+	f->data.wr.wr_cqe = &q->cqe;
 	f->data.wr.opcode = IB_WR_RDMA_WRITE;
 	f->data.wr.sg_list = sge;
 	f->data.wr.num_sge = 1;
@@ -90,7 +92,7 @@ static int pipelined_once(struct bench *b, struct bench_qp *q, struct bench_frwr
 		preempt_enable();
 		return err;
 	}
-	data_request(b, f, &sge, f->mr);
+	data_request(b, q, f, &sge, f->mr);
 	f->data.wr.send_flags = 0;
 	f->reg.wr.next = &f->data.wr;
 	f->data.wr.next = &f->inv;
@@ -112,7 +114,7 @@ static int data_once(struct bench *b, struct bench_qp *q, struct bench_frwr *f, 
 
 	preempt_disable();
 	from = bench_clock();
-	data_request(b, f, &sge, mr);
+	data_request(b, q, f, &sge, mr);
 	err = ib_post_send(q->qp, &f->data.wr, NULL);
 	*post = bench_clock() - from;
 	preempt_enable();
@@ -133,79 +135,159 @@ static int register_one(struct bench *b, struct bench_qp *q, struct bench_frwr *
 
 enum how { SYNC, PIPELINED, DATA };
 
-/* Medians over blocks: all that one operation took, and what its caller did of that. */
-static int measure(struct bench *b, struct bench_qp *q, enum how how, struct ib_mr *stays,
-		   unsigned int pages, u64 *total, u64 *post)
+struct one {
+	struct bench *b;
+	struct bench_qp *q;
+	enum how how;
+	struct ib_mr *stays;
+	struct bench_frwr f;
+};
+
+static int once(struct one *o, unsigned int pages, u64 *post)
 {
-	struct bench_samples *s = kcalloc(2, sizeof(*s), GFP_KERNEL);
-	struct bench_frwr *f = kzalloc(sizeof(*f), GFP_KERNEL);
+	if (o->how == SYNC)
+		return sync_once(o->b, o->q, &o->f, pages);
+	if (o->how == PIPELINED)
+		return pipelined_once(o->b, o->q, &o->f, pages, post);
+	return data_once(o->b, o->q, &o->f, o->stays, post);
+}
+
+/* All that one operation took: the median over blocks. The first block warms up. */
+static int measure_total(struct one *o, unsigned int pages, u64 *total)
+{
+	struct bench_samples *s = kzalloc(sizeof(*s), GFP_KERNEL);
 	struct bench_span span;
 	unsigned int i, k;
-	u64 one = 0;
-	int err = s && f ? 0 : -ENOMEM;
+	u64 post;
+	int err = s ? 0 : -ENOMEM;
 
-	/* The first block warms up. */
 	for (i = 0; i <= BLOCKS && !err; i++) {
 		bench_begin(&span);
-		for (k = 0; k < BLOCK && !err; k++) {
-			if (how == SYNC)
-				err = sync_once(b, q, f, pages);
-			else if (how == PIPELINED)
-				err = pipelined_once(b, q, f, pages, &one);
-			else
-				err = data_once(b, q, f, stays, &one);
-			if (i && how != SYNC)
-				bench_sample(&s[1], one);
-		}
+		for (k = 0; k < BLOCK && !err; k++)
+			err = once(o, pages, &post);
 		if (i)
-			bench_sample(&s[0], bench_end(&span) / BLOCK);
+			bench_sample(s, bench_end(&span) / BLOCK);
 		cond_resched();
 	}
-	if (!err) {
-		*total = bench_median(&s[0]);
-		*post = bench_median(&s[1]);
-	}
-	kfree(f);
+	if (!err)
+		*total = bench_median(s);
 	kfree(s);
 	return err;
 }
 
-int bench_frwr(struct bench *b)
+/*
+ * What the caller did of that, or all until he goes on. Each one starts with all work of the one
+ * before it done, or it would depend on that whether the softirq thread has to be woken.
+ */
+static int measure_apart(struct one *o, unsigned int pages, u64 *each)
 {
-	u64 total, post, data_total, data_post;
-	struct bench_frwr *stays;
-	struct bench_qp *q;
+	struct bench_samples *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	struct bench_span span;
 	unsigned int i;
-	int err;
+	u64 post;
+	int err = s ? 0 : -ENOMEM;
 
-	err = live_map(b);
-	if (err)
-		return err;
-	q = bench_qp_create(b);
-	if (IS_ERR(q))
-		return bench_fail("queue pair", PTR_ERR(q));
-	stays = kzalloc(sizeof(*stays), GFP_KERNEL);
-	err = stays ? register_one(b, q, stays) : -ENOMEM;
+	for (i = 0; i < 60 && !err; i++) {
+		usleep_range(500, 1000);
+		bench_begin(&span);
+		err = once(o, pages, &post);
+		if (o->how == SYNC)
+			post = bench_end(&span);
+		if (i >= 10)
+			bench_sample(s, post);
+	}
 	if (!err)
-		err = measure(b, q, DATA, stays->mr, 1, &data_total, &data_post);
-	if (!err)
-		bench_result("data_request", 0, data_total);
+		*each = bench_median(s);
+	kfree(s);
+	return err;
+}
+
+static int pipelined(struct one *o, u64 data_total, u64 data_post)
+{
+	u64 total, post;
+	unsigned int i;
+	int err = 0;
+
+	o->how = PIPELINED;
 	for (i = 0; i < ARRAY_SIZE(bench_sizes) && !err; i++) {
 		unsigned int pages = bench_sizes[i];
 
-		err = measure(b, q, SYNC, NULL, pages, &total, &post);
-		if (err)
-			break;
-		bench_result("frwr_sync", pages, total);
-		err = measure(b, q, PIPELINED, NULL, pages, &total, &post);
+		err = measure_total(o, pages, &total);
+		if (!err)
+			err = measure_apart(o, pages, &post);
 		if (err)
 			break;
 		bench_result("frwr_pipelined_post", pages, post - data_post);
 		bench_result("frwr_pipelined_total", pages, total - data_total);
 	}
-	if (stays && stays->mr)
-		bench_frwr_put(q, stays);
+	return err;
+}
+
+static int sync(struct one *o, const char *name)
+{
+	unsigned int i;
+	u64 total;
+	int err = 0;
+
+	o->how = SYNC;
+	for (i = 0; i < ARRAY_SIZE(bench_sizes) && !err; i++) {
+		err = measure_apart(o, bench_sizes[i], &total);
+		if (!err)
+			bench_result(name, bench_sizes[i], total);
+	}
+	return err;
+}
+
+static int frwr(struct bench *b, bool bare)
+{
+	struct one *o = kzalloc(sizeof(*o), GFP_KERNEL);
+	struct bench_frwr *stays = kzalloc(sizeof(*stays), GFP_KERNEL);
+	u64 data_total, data_post;
+	int err = -ENOMEM;
+
+	if (!o || !stays)
+		goto out;
+	o->b = b;
+	o->q = bench_qp_create(b, bare);
+	err = PTR_ERR_OR_ZERO(o->q);
+	if (err)
+		goto out;
+	if (bare) {
+		err = sync(o, "frwr_sync_bare");
+		goto destroy;
+	}
+	err = register_one(b, o->q, stays);
+	if (err)
+		goto put;
+	o->how = DATA;
+	o->stays = stays->mr;
+	err = measure_total(o, 1, &data_total);
+	if (!err)
+		err = measure_apart(o, 1, &data_post);
+	if (!err) {
+		bench_result("data_request", 0, data_total);
+		err = pipelined(o, data_total, data_post);
+	}
+	if (!err)
+		err = sync(o, "frwr_sync");
+put:
+	if (stays->mr)
+		bench_frwr_put(o->q, stays);
+destroy:
+	bench_qp_destroy(o->q);
+out:
 	kfree(stays);
-	bench_qp_destroy(q);
+	kfree(o);
+	return err;
+}
+
+int bench_frwr(struct bench *b)
+{
+	int err = live_map(b);
+
+	if (!err)
+		err = frwr(b, false);
+	if (!err)
+		err = frwr(b, true);
 	return err ? bench_fail("frwr", err) : 0;
 }

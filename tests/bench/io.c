@@ -32,6 +32,7 @@ static void read_request(struct io *io, struct ib_sge *sge, u64 iova, u32 rkey)
 		.lkey = io->b->pd->local_dma_lkey,
 	};
 	wr->wr.next = NULL;
+	wr->wr.wr_cqe = &io->q->cqe;
 	wr->wr.opcode = IB_WR_RDMA_READ;
 	wr->wr.sg_list = sge;
 	wr->wr.num_sge = 1;
@@ -127,7 +128,7 @@ int bench_io(struct bench *b)
 		return -ENOMEM;
 	io->b = b;
 	io->buf = alloc_pages_exact(16 * PAGE_SIZE, GFP_KERNEL | __GFP_ZERO);
-	io->q = bench_qp_create(b);
+	io->q = bench_qp_create(b, false);
 	err = io->buf ? PTR_ERR_OR_ZERO(io->q) : -ENOMEM;
 	if (!err)
 		err = bench_pool_create(b, &io->p, param);

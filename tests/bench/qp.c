@@ -2,8 +2,6 @@
 /*
  * A ULP's queue pair for the benchmarks, connected to itself over the device's loopback, and FRWR
  * as ULPs do it: a pool of MRs of the core's that belongs to the queue pair.
- *
- * Waiting is a completion that the CQ's handler completes, the cheapest there is.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -18,6 +16,14 @@ static void handler(struct ib_cq *cq, void *context)
 {
 	struct bench_qp *q = context;
 
+	complete(&q->event);
+}
+
+static void done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct bench_qp *q = container_of(wc->wr_cqe, struct bench_qp, cqe);
+
+	q->status = wc->status;
 	complete(&q->event);
 }
 
@@ -84,12 +90,14 @@ void bench_qp_destroy(struct bench_qp *q)
 		ib_mr_pool_destroy(q->qp, &q->qp->rdma_mrs);
 		ib_destroy_qp(q->qp);
 	}
-	if (!IS_ERR_OR_NULL(q->cq))
+	if (!IS_ERR_OR_NULL(q->cq) && q->bare)
 		ib_destroy_cq(q->cq);
+	else if (!IS_ERR_OR_NULL(q->cq))
+		ib_free_cq(q->cq);
 	kfree(q);
 }
 
-struct bench_qp *bench_qp_create(struct bench *b)
+struct bench_qp *bench_qp_create(struct bench *b, bool bare)
 {
 	struct ib_cq_init_attr cq_attr = { .cqe = 256 };
 	struct ib_qp_init_attr attr = {
@@ -103,7 +111,10 @@ struct bench_qp *bench_qp_create(struct bench *b)
 	if (!q)
 		return ERR_PTR(-ENOMEM);
 	init_completion(&q->event);
-	q->cq = ib_create_cq(b->dev, handler, NULL, q, &cq_attr);
+	q->bare = bare;
+	q->cqe.done = done;
+	q->cq = bare ? ib_create_cq(b->dev, handler, NULL, q, &cq_attr) :
+		ib_alloc_cq(b->dev, NULL, 256, 0, IB_POLL_SOFTIRQ);
 	err = PTR_ERR_OR_ZERO(q->cq);
 	if (err)
 		goto undo;
@@ -129,6 +140,11 @@ int bench_qp_wait(struct bench_qp *q)
 {
 	struct ib_wc wc;
 
+	if (!q->bare) {
+		if (!wait_for_completion_timeout(&q->event, 10 * HZ))
+			return -ETIMEDOUT;
+		return q->status == IB_WC_SUCCESS ? 0 : -EREMOTEIO;
+	}
 	while (ib_poll_cq(q->cq, 1, &wc) != 1) {
 		reinit_completion(&q->event);
 		if (ib_req_notify_cq(q->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
@@ -153,6 +169,7 @@ int bench_frwr_map(struct bench *b, struct bench_qp *q, struct bench_frwr *f, un
 	ib_update_fast_reg_key(f->mr, ib_inc_rkey(f->mr->rkey));
 
 	f->reg.wr.next = NULL;
+	f->reg.wr.wr_cqe = &q->cqe;
 	f->reg.wr.opcode = IB_WR_REG_MR;
 	f->reg.wr.num_sge = 0;
 	f->reg.wr.send_flags = 0;
@@ -161,6 +178,7 @@ int bench_frwr_map(struct bench *b, struct bench_qp *q, struct bench_frwr *f, un
 	f->reg.access = BENCH_ACCESS;
 
 	f->inv.next = NULL;
+	f->inv.wr_cqe = &q->cqe;
 	f->inv.opcode = IB_WR_LOCAL_INV;
 	f->inv.num_sge = 0;
 	f->inv.send_flags = IB_SEND_SIGNALED;
