@@ -192,7 +192,7 @@ static void armed_destroy(struct ibmr_armed *a)
 /* A variant that the MR never had. The caller saw that one is left. */
 static u32 next_key(struct ibmr_armed *a)
 {
-	unsigned int v = find_next_zero_bit(a->spent, 256, get_random_u32() & 0xff);
+	unsigned int v = find_next_zero_bit(a->spent, 256, get_random_u8());
 
 	if (v >= 256)
 		v = find_first_zero_bit(a->spent, 256);
@@ -239,34 +239,37 @@ static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struc
 
 	mutex_lock(&arm->lock);
 	while (list->nr) {
-		unsigned int n = 0, ops = 0, i;
+		unsigned int n = 0, inv, i;
 
 		while (n < ARM_BATCH && (a = ibmr_stack_pop(list))) {
-			u32 key = a->key;
-
-			if (rekey) {
-				if (!a->keys_left) {
-					ibmr_stack_push(bad, a);
-					continue;
-				}
-				arm->op[ops++] = (struct ibmr_regop){
-					.kind = IBMR_OP_INV, .key = a->key,
-				};
-				key = next_key(a);
-			}
-			arm->op[ops++] = (struct ibmr_regop){
-				.kind = IBMR_OP_REG, .mr = a->drv, .key = key,
-				.access = mag->access,
-			};
-			arm->armed[n++] = a;
+			if (rekey && !a->keys_left)
+				ibmr_stack_push(bad, a);
+			else
+				arm->armed[n++] = a;
 		}
 		if (!n)
 			break;
-		ibmr_regqp_exec(mag->dev->park_ipd, arm->op, ops);
+		/*
+		 * All invalidations first. Each waits until what was posted before it has completed
+		 * (IBA 10.6.5.1), and so is cheaper behind another one than behind a registration.
+		 */
+		inv = rekey ? n : 0;
+		for (i = 0; i < n; i++) {
+			a = arm->armed[i];
+			if (rekey)
+				arm->op[i] = (struct ibmr_regop){
+					.kind = IBMR_OP_INV, .key = a->key,
+				};
+			arm->op[inv + i] = (struct ibmr_regop){
+				.kind = IBMR_OP_REG, .mr = a->drv, .access = mag->access,
+				.key = rekey ? next_key(a) : a->key,
+			};
+		}
+		ibmr_regqp_exec(mag->dev->park_ipd, arm->op, inv + n);
 
 		for (i = 0; i < n; i++) {
-			const struct ibmr_regop *reg = &arm->op[rekey ? 2 * i + 1 : i];
-			int err = reg->err ? reg->err : rekey ? arm->op[2 * i].err : 0;
+			const struct ibmr_regop *reg = &arm->op[inv + i];
+			int err = reg->err ? reg->err : rekey ? arm->op[i].err : 0;
 
 			a = arm->armed[i];
 			if (err) {

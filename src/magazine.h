@@ -232,7 +232,8 @@ static inline void ibmr_mag_retire(struct ibmr_mag *mag, struct ibmr_armed *a)
 	ibmr_withdraw(a, mag->dev);
 	mag->in_use--;
 	ibmr_stack_push(&mag->retired, a);
-	if (unlikely(mag->retired.nr >= mag->batch))
+	/* The end of a grace period under way calls the worker anyway. */
+	if (unlikely(mag->retired.nr >= mag->batch && !mag->waiting))
 		ibmr_mag_kick(mag);
 }
 
