@@ -43,4 +43,18 @@
 #define ibmr_lockdep_on()		do { } while (0)
 #endif
 
+/*
+ * Up to 6.2 soft RoCE keeps an MR's pages in parts of PAGE_SIZE / 16 entries. A copy that ends where
+ * the last part does reads the pointer to the next one, which is beyond the array. One entry more
+ * than is ever mapped makes a part for it.
+ */
+static inline u32 ibmr_list_room(const struct ib_device *device, u32 blocks)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	if (ib_uses_virt_dma((struct ib_device *)device) && blocks % (PAGE_SIZE / 16) == 0)
+		return blocks + 1;
+#endif
+	return blocks;
+}
+
 #endif /* IBMR_COMPAT_H */

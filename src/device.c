@@ -38,6 +38,7 @@ struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
 	rcu_read_unlock();
 	return dev;
 }
+IBMR_EXPORT_INTERNAL(ibmr_dev_get);
 
 void ibmr_dev_put(struct ibmr_dev *dev)
 {
@@ -46,6 +47,7 @@ void ibmr_dev_put(struct ibmr_dev *dev)
 		kfree_rcu(dev, rcu);
 	}
 }
+IBMR_EXPORT_INTERNAL(ibmr_dev_put);
 
 /* Keep the device from being removed; false when it is gone already (nothing is held then). */
 bool ibmr_dev_enter(struct ibmr_dev *dev)

@@ -96,14 +96,14 @@ static enum ib_mr_reason reg_fast(struct ibmr_reg *reg)
 	if (why)
 		return why;
 	blocks = ibmr_pagevec_blocks(&reg->mem->pv, shift);
-	if (blocks > U32_MAX)
+	if (blocks >= U32_MAX)
 		return IB_MR_WHY_DEVICE_PAGES;
 	/* A soft device says a limit that it does not have; a real one means it. */
 	if (!ib_uses_virt_dma(ibdev) && blocks > ibdev->attrs.max_fast_reg_page_list_len)
 		return IB_MR_WHY_DEVICE_PAGES;
 
 	drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
-		ib_alloc_mr(reg->ipd->pd, IB_MR_TYPE_MEM_REG, blocks);
+		ib_alloc_mr(reg->ipd->pd, IB_MR_TYPE_MEM_REG, ibmr_list_room(ibdev, blocks));
 	if (IS_ERR(drv))
 		return blocks > ibdev->attrs.max_fast_reg_page_list_len ? IB_MR_WHY_DEVICE_PAGES :
 									 IB_MR_WHY_NO_MEMORY;
