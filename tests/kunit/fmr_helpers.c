@@ -11,6 +11,7 @@
 #include <linux/timer.h>
 #include <linux/umh.h>
 #include "fmr_helpers.h"
+#include "proc.h"
 
 /* FMRs. */
 
@@ -372,15 +373,6 @@ static struct ib_client ibt_second_client = {
 	.add = ibt_second_add,
 	.remove = ibt_second_remove,
 };
-
-int ibt_shell(const char *command)
-{
-	static char *env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", NULL };
-	char *argv[] = { "/bin/sh", "-c", (char *)command, NULL };
-	int ret = call_usermodehelper(argv[0], argv, env, UMH_WAIT_PROC);
-
-	return ret > 0 ? -(ret >> 8 ?: ret) : ret;
-}
 
 int ibt_second_delete(void)
 {

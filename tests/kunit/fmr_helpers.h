@@ -69,7 +69,6 @@ bool ibt_mag_settles(struct ibmr_mag *mag, unsigned int in_use, unsigned int ms)
 /* A second rxe device, on a veth. It goes at the case's end, or by ibt_second_delete(). */
 struct ib_device *ibt_second(struct kunit *test);
 int ibt_second_delete(void);
-int ibt_shell(const char *command);
 
 /*
  * A responder is held between its check and its copy: @iova chooses the packet. From ibt_hold()
