@@ -295,8 +295,10 @@ static void fail_nth(struct kunit *test)
 	kunit_info(test, "ib_alloc_mw: %d faults\n", hits);
 }
 
+/* The owner binds on a queue pair of its own: the peer's is made anew after each refusal. */
 struct hammer {
 	struct ibt_win *w;
+	struct ibt_win owner;
 	u32 key;
 	bool stop;
 	u64 ok;
@@ -305,7 +307,7 @@ struct hammer {
 static int hammering(void *arg, int i)
 {
 	struct hammer *h = arg;
-	struct ibt_win *w = h->w;
+	struct ibt_win *w = h->w, *o = &h->owner;
 	unsigned int round;
 	int bad = 0;
 
@@ -321,23 +323,23 @@ static int hammering(void *arg, int i)
 	for (round = 0; round < 60; round++) {	/* the owner */
 		u8 *mem = ibt_ptr(w->b, 0);
 
-		while (ibt_bind(w, 0, PAGE_SIZE, RW, 0))
+		while (ibt_bind(o, 0, PAGE_SIZE, RW, 0))
 			msleep(1);
-		WRITE_ONCE(h->key, w->mw->rkey);
+		WRITE_ONCE(h->key, o->mw->rkey);
 		usleep_range(2000, 6000);
-		ib_dealloc_mw(w->mw);
+		ib_dealloc_mw(o->mw);
 		memset(mem, 0x11, PAGE_SIZE);	/* nothing may be written any more */
 		usleep_range(500, 1000);
 		if (memchr_inv(mem, 0x11, PAGE_SIZE))
 			bad++;
-		w->mw = ib_alloc_mw(w->pd, IB_MW_TYPE_1);
-		if (IS_ERR(w->mw)) {
+		o->mw = ib_alloc_mw(w->pd, IB_MW_TYPE_1);
+		if (IS_ERR(o->mw)) {
 			WRITE_ONCE(h->stop, true);
-			return PTR_ERR(w->mw);
+			return PTR_ERR(o->mw);
 		}
 	}
 	WRITE_ONCE(h->stop, true);
-	ib_dealloc_mw(w->mw);
+	ib_dealloc_mw(o->mw);
 	return bad;
 }
 
@@ -348,8 +350,10 @@ static void revoked_in_flow(struct kunit *test)
 	struct hammer h = { .w = &w };
 
 	ibt_win(&w, test, IBT_PAGES, 4 * PAGE_SIZE, REGION);
-	w.mw = ib_alloc_mw(w.pd, IB_MW_TYPE_1);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(w.mw));
+	h.owner = w;
+	h.owner.p = ibt_pair(test, w.pd);
+	h.owner.mw = ib_alloc_mw(w.pd, IB_MW_TYPE_1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(h.owner.mw));
 	ibt_parallel(test, 2, hammering, &h);
 	KUNIT_EXPECT_GT(test, h.ok, 0);
 	kunit_info(test, "%llu writes were let in, none after the fence\n", h.ok);
