@@ -33,7 +33,8 @@ static void show_region(struct seq_file *m, const struct ibmr_reg *reg)
 {
 	char rights[IBMR_RIGHTS_TEXT];
 
-	seq_printf(m, "lkey %#010x rkey %#010x iova %#018llx length %llu runs %u blocks %llu pinned %llu pd %p%s%s rights %s\n",
+	seq_printf(m,
+		   "lkey %#010x rkey %#010x iova %#018llx length %llu runs %u blocks %llu pinned %llu pd %p%s%s rights %s\n",
 		   reg->lkey, reg->rkey, reg->iova, reg->length, ibmr_reg_runs(reg), reg->blocks,
 		   ibmr_reg_pinned(reg), reg->pd,
 		   reg->mem && READ_ONCE(reg->mem->stale) ? " stale" : "",
@@ -109,7 +110,8 @@ static int explain_open(struct inode *inode, struct file *file)
 	ibmr_dev_exit(dev);
 	ask->dev = dev;
 	mutex_init(&ask->lock);
-	strscpy(ask->answer, "write: KEY IOVA LENGTH RIGHT[,RIGHT] [local], where RIGHT is read, write or atomic\n",
+	strscpy(ask->answer,
+		"write: KEY IOVA LENGTH RIGHT[,RIGHT] [local], where RIGHT is read, write or atomic\n",
 		sizeof(ask->answer));
 	file->private_data = ask;
 	return nonseekable_open(inode, file);

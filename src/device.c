@@ -42,6 +42,7 @@ struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
 	rcu_read_unlock();
 	return dev;
 }
+IBMR_EXPORT_INTERNAL(ibmr_dev_get);
 
 /*
  * The same without keeping it, for non-sleeping lookups: good until the RCU read section ends. Most
@@ -63,6 +64,7 @@ void ibmr_dev_put(struct ibmr_dev *dev)
 		kfree_rcu(dev, rcu);
 	}
 }
+IBMR_EXPORT_INTERNAL(ibmr_dev_put);
 
 /* Keep the device from being removed; false when it is gone already (nothing is held then). */
 bool ibmr_dev_enter(struct ibmr_dev *dev)

@@ -45,14 +45,14 @@ enum ib_mr_reason ibmr_view_verdict(const struct ibmr_view *v, const struct ib_p
 			return IB_MR_WHY_NOT_MAPPED_NOW;
 		return IB_MR_WHY_STALE_KEY;
 	}
+	if (unlikely(!v->mapped))
+		return IB_MR_WHY_NOT_MAPPED_NOW;
 	if (unlikely(pd && pd != v->pd))
 		return IB_MR_WHY_OTHER_PD;
 	if (unlikely(access & ~v->access))
 		return IB_MR_WHY_NO_RIGHT;
 	if (unlikely(v->invalidated))
 		return IB_MR_WHY_INVALIDATED;
-	if (unlikely(!v->mapped))
-		return IB_MR_WHY_NOT_MAPPED_NOW;
 	if (unlikely(iova < v->iova))
 		return IB_MR_WHY_BEFORE_START;
 	if (unlikely(length > v->length || iova - v->iova > v->length - length))
@@ -158,9 +158,10 @@ static int view_runs(const struct ibmr_view *v, u64 off, u64 length, struct ib_m
  * @runs: filled with the stretches, in order
  * @max_runs: how many fit
  *
- * Contiguous memory is one run however long it is. No rights are looked at. The runs stay good for
- * as long as the caller knows that nobody deregisters the region; to touch the bytes without that
- * knowledge use ib_mr_copy_to() and ib_mr_copy_from().
+ * Contiguous memory is one run however long it is. The keys of FMRs and windows are refused: what
+ * is behind them is known to their owner, and to the device. No rights are looked at. The runs stay
+ * good for as long as the caller knows that nobody deregisters the region; to touch the bytes
+ * without that knowledge use ib_mr_copy_to() and ib_mr_copy_from().
  *
  * Context: any but NMI; does not sleep. O(log runs) plus the runs returned.
  * Return: number of runs, 0 for a @length of 0; -ENOSPC when there are more; -EINVAL for a key that

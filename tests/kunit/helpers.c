@@ -32,6 +32,7 @@
 /* The device. */
 
 static struct ib_device *ibt_device;
+static bool ibt_registered;
 
 static int ibt_client_add(struct ib_device *dev)
 {
@@ -94,10 +95,11 @@ int ibt_suite_init(struct kunit_suite *suite)
 
 	if (ret)
 		return ret;
+	ibt_registered = true;
 	ibt_suite_name = suite->name;
 	if (!ibt_device) {
 		pr_err("ib_mr_test: there is no rdma_rxe device\n");
-		ib_unregister_client(&ibt_client);
+		ibt_suite_exit(suite);
 		return -ENODEV;
 	}
 	return 0;
@@ -105,9 +107,10 @@ int ibt_suite_init(struct kunit_suite *suite)
 
 void ibt_suite_exit(struct kunit_suite *suite)
 {
-	/* 6.12 and later come here even when the init failed. */
-	if (ibt_device)
+	/* Whether this is called after a failed init depends on the kernel. */
+	if (ibt_registered)
 		ib_unregister_client(&ibt_client);
+	ibt_registered = false;
 }
 
 /* A GID that routes over the loopback: the IPv4 one, else any of RoCEv2. */
