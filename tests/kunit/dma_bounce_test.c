@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <rdma/ib_dma.h>
+#include <rdma/ib_fmr_pool.h>
 
 #include "helpers.h"
 #include "dma.h"
@@ -312,19 +313,42 @@ static void bnc_skip_sync(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b.buf[0], 0xbb);
 }
 
+static struct ib_fmr *bnc_fmr_alloc(struct kunit *test, struct ib_pd *pd, int pages)
+{
+	struct ib_fmr_attr attr = {
+		.max_pages = pages, .max_maps = 1, .page_shift = PAGE_SHIFT,
+	};
+	struct ib_fmr *fmr = ib_alloc_fmr(pd, LW | RR | RW, &attr);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(fmr));
+	return fmr;
+}
+
+static void bnc_fmr_free(struct kunit *test, struct ib_fmr *fmr)
+{
+	LIST_HEAD(list);
+
+	list_add(&fmr->list, &list);
+	KUNIT_EXPECT_EQ(test, ib_unmap_fmr(&list), 0);
+	KUNIT_EXPECT_EQ(test, ib_dealloc_fmr(fmr), 0);
+}
+
 /*
- * A list of whole pages and ragged ends, large enough for several shadows; and a page list made of
- * its addresses, as FMRs take it. The peer writes all of it, across the seams.
+ * Whole pages with ragged ends, large enough for several shadows, registered as a physical region,
+ * and by a page list of an FMR. The peer writes all of it, across the seams.
  */
-static void bnc_pages(struct kunit *test)
+static void bnc_pages_of(struct kunit *test, bool by_fmr)
 {
 	enum { PAGES = 6, FIRST = 1000, LAST = 500 };
+	struct ib_fmr *fmr = NULL;
+	struct ib_mr *mr = NULL;
+	u64 list[PAGES];
+	u32 rkey;
 	size_t len = PAGES * PAGE_SIZE - FIRST - LAST;
 	struct ib_phys_buf phys[PAGES];
 	struct scatterlist sg[PAGES];
 	struct page *page[PAGES];
 	struct bnc b = {};
-	struct ib_mr *mr;
 	u64 iova = FIRST;
 	int i;
 
@@ -341,14 +365,24 @@ static void bnc_pages(struct kunit *test)
 	for (i = 0; i < PAGES; i++) {
 		phys[i].addr = sg_dma_address(&sg[i]);
 		phys[i].size = sg_dma_len(&sg[i]);
-		KUNIT_EXPECT_NE(test, phys[i].addr & PAGE_MASK,
-				(u64)(uintptr_t)page_address(page[i]));
+		list[i] = phys[i].addr & PAGE_MASK;
+		KUNIT_EXPECT_NE(test, list[i], (u64)(uintptr_t)page_address(page[i]));
 	}
-	mr = ibt_mr(test, ib_reg_phys_mr(b.pd, phys, PAGES, LW | RR | RW, &iova));
+	if (by_fmr) {
+		fmr = bnc_fmr_alloc(test, b.pd, PAGES);
+		KUNIT_EXPECT_EQ(test, ib_map_phys_fmr(fmr, list, PAGES, 0), 0);
+		rkey = fmr->rkey;
+	} else {
+		mr = ibt_mr(test, ib_reg_phys_mr(b.pd, phys, PAGES, LW | RR | RW, &iova));
+		rkey = mr->rkey;
+	}
 	memset(b.peer, 0xdd, len);
-	KUNIT_EXPECT_EQ(test, ibt_rdma(b.pair, IBT_WRITE, b.peer, mr->rkey, iova, len),
+	KUNIT_EXPECT_EQ(test, ibt_rdma(b.pair, IBT_WRITE, b.peer, rkey, iova, len),
 			IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr), 0);
+	if (by_fmr)
+		bnc_fmr_free(test, fmr);
+	else
+		KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr), 0);
 	ib_dma_unmap_sg(b.dev, sg, PAGES, DMA_FROM_DEVICE);
 	for (i = 0; i < PAGES; i++) {
 		u8 *va = page_address(page[i]);
@@ -360,6 +394,16 @@ static void bnc_pages(struct kunit *test)
 		KUNIT_EXPECT_NULL(test, memchr_inv(va + to, 0, PAGE_SIZE - to));
 		__free_page(page[i]);
 	}
+}
+
+static void bnc_pages(struct kunit *test)
+{
+	bnc_pages_of(test, false);
+}
+
+static void bnc_fmr(struct kunit *test)
+{
+	bnc_pages_of(test, true);
 }
 
 /* A region wider than its mapping, as page lists make it: the peer strays, and is seen. */
@@ -392,6 +436,7 @@ static struct kunit_case bnc_cases[] = {
 	KUNIT_CASE(bnc_part_sync),
 	KUNIT_CASE(bnc_skip_sync),
 	KUNIT_CASE(bnc_pages),
+	KUNIT_CASE(bnc_fmr),
 	KUNIT_CASE(bnc_stray),
 	{}
 };

@@ -57,5 +57,16 @@ caught write_after_sync   bounce wrong cpu_write
 caught stray              bounce right dev_outside
 caught late_write         bounce right dev_late
 
+# The device goes while the ULP stays, with two mappings alive: told some seconds later.
+echo track > $dev/dma_check
+echo > $reports
+echo 1 > /sys/module/ib_mr/parameters/dma_leak_seconds
+insmod $ko bug=leak
+rdma link delete rxe0
+sleep 3
+names=$(sed -n 's/.* DMA: .*\[\([a-z_]*\)\]$/\1/p' $reports | sort -u | tr '\n' ' ')
+tell "$([ "${names% }" = leak ] && echo true || echo false)" "device removed, track: reported: ${names:-nothing}"
+rmmod ib_mr_dma_bugs
+
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
