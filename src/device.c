@@ -42,6 +42,7 @@ struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
 	rcu_read_unlock();
 	return dev;
 }
+IBMR_EXPORT_INTERNAL(ibmr_dev_get);
 
 /* ibmr_dev_rcu() for a device that is not the first. */
 struct ibmr_dev *ibmr_dev_look_up(struct ib_device *device)
@@ -56,6 +57,7 @@ void ibmr_dev_put(struct ibmr_dev *dev)
 		kfree_rcu(dev, rcu);
 	}
 }
+IBMR_EXPORT_INTERNAL(ibmr_dev_put);
 
 /* Keep the device from being removed; false when it is gone already (nothing is held then). */
 bool ibmr_dev_enter(struct ibmr_dev *dev)

@@ -34,15 +34,16 @@ EXPORT_PER_CPU_SYMBOL(ib_mr_dma_unseen);
  * @size: bytes
  * @dir: direction
  * @attrs: DMA_ATTR_*
+ * @of: module that asks
  *
  * Context: any.
  * Return: the device address, or one for which ib_dma_mapping_error() says so.
  */
 u64 __ib_mr_dma_map_single(struct ib_device *dev, void *cpu_addr, size_t size,
-			   enum dma_data_direction dir, unsigned long attrs)
+			   enum dma_data_direction dir, unsigned long attrs, struct module *of)
 {
 	struct ibmr_dma_req req = {
-		.call = "ib_dma_map_single", .ip = _RET_IP_,
+		.call = "ib_dma_map_single", .ip = _RET_IP_, .of = of,
 		.cpu = cpu_addr, .size = size, .dir = dir, .attrs = attrs,
 	};
 	struct ibmr_dma_dev *dd;
@@ -69,15 +70,17 @@ EXPORT_SYMBOL(__ib_mr_dma_map_single);
  * @size: bytes
  * @dir: direction
  * @attrs: DMA_ATTR_*
+ * @of: module that asks
  *
  * Context: any.
  * Return: the device address, or one for which ib_dma_mapping_error() says so.
  */
 u64 __ib_mr_dma_map_page(struct ib_device *dev, struct page *page, unsigned long offset,
-			 size_t size, enum dma_data_direction dir, unsigned long attrs)
+			 size_t size, enum dma_data_direction dir, unsigned long attrs,
+			 struct module *of)
 {
 	struct ibmr_dma_req req = {
-		.call = "ib_dma_map_page", .ip = _RET_IP_, .page = page, .offset = offset,
+		.call = "ib_dma_map_page", .ip = _RET_IP_, .of = of, .page = page, .offset = offset,
 		.cpu = page_address(page) + offset, .size = size, .dir = dir, .attrs = attrs,
 	};
 	struct ibmr_dma_dev *dd;
@@ -163,16 +166,17 @@ EXPORT_SYMBOL(__ib_mr_dma_unmap_page);
  * @nents: its entries
  * @dir: direction
  * @attrs: DMA_ATTR_*
+ * @of: module that asks
  *
  * Context: any.
  * Return: how many entries hold device addresses (a device with a real DMA path may merge some), or
  * 0 when the list could not be mapped; it is as it was then.
  */
 int __ib_mr_dma_map_sg(struct ib_device *dev, struct scatterlist *sg, int nents,
-		       enum dma_data_direction dir, unsigned long attrs)
+		       enum dma_data_direction dir, unsigned long attrs, struct module *of)
 {
 	struct ibmr_dma_req req = {
-		.how = IBMR_DMA_SG, .call = "ib_dma_map_sg", .ip = _RET_IP_,
+		.how = IBMR_DMA_SG, .call = "ib_dma_map_sg", .ip = _RET_IP_, .of = of,
 		.sg = sg, .nents = nents, .dir = dir, .attrs = attrs,
 	};
 	struct ibmr_dma_dev *dd;
@@ -300,11 +304,12 @@ EXPORT_SYMBOL(__ib_mr_dma_sync_for_device);
 #define IBMR_DMA_GFP_NOT	(__GFP_DMA | __GFP_DMA32 | __GFP_HIGHMEM | __GFP_COMP)
 
 /**
- * ib_mr_dma_alloc_coherent() - ib_dma_alloc_coherent(): memory that CPU and device share
+ * __ib_mr_dma_alloc_coherent() - ib_dma_alloc_coherent(): memory that CPU and device share
  * @dev: device
  * @size: bytes, 1 to 4 MiB (a device with a real DMA path: as its DMA path allows)
  * @dma_handle: where the device address goes
  * @gfp: how to allocate; GFP_ATOMIC from atomic context. Zone modifiers are ignored
+ * @of: module that asks
  *
  * The memory is zeroed, begins on a page and needs no sync. On a virtual-DMA device the device
  * address is the kernel address, as everywhere there. The checker watches it for leaks and wrong
@@ -313,10 +318,11 @@ EXPORT_SYMBOL(__ib_mr_dma_sync_for_device);
  * Context: as @gfp allows.
  * Return: kernel address, or NULL; *@dma_handle is not touched then.
  */
-void *ib_mr_dma_alloc_coherent(struct ib_device *dev, size_t size, u64 *dma_handle, gfp_t gfp)
+void *__ib_mr_dma_alloc_coherent(struct ib_device *dev, size_t size, u64 *dma_handle, gfp_t gfp,
+				 struct module *of)
 {
 	struct ibmr_dma_req req = {
-		.how = IBMR_DMA_COHERENT, .call = "ib_dma_alloc_coherent", .ip = _RET_IP_,
+		.how = IBMR_DMA_COHERENT, .call = "ib_dma_alloc_coherent", .ip = _RET_IP_, .of = of,
 		.size = size, .dir = DMA_BIDIRECTIONAL,
 	};
 	struct ibmr_dma_dev *dd = NULL;
@@ -362,13 +368,13 @@ void *ib_mr_dma_alloc_coherent(struct ib_device *dev, size_t size, u64 *dma_hand
 	*dma_handle = req.addr;
 	return req.cpu;
 }
-EXPORT_SYMBOL(ib_mr_dma_alloc_coherent);
+EXPORT_SYMBOL(__ib_mr_dma_alloc_coherent);
 
 /**
  * ib_mr_dma_free_coherent() - ib_dma_free_coherent()
  * @dev: device
  * @size: bytes, as allocated
- * @cpu_addr: from ib_mr_dma_alloc_coherent(), or NULL
+ * @cpu_addr: from ib_dma_alloc_coherent(), or NULL
  * @dma_handle: the device address that came with it
  *
  * Context: any on a virtual-DMA device, interrupts enabled on others.

@@ -121,6 +121,7 @@ static struct ibmr_dma_map *ibmr_dma_map_new(struct ibmr_dma_dev *dd,
 	map->sg = req->sg;
 	map->nents = req->nents;
 	map->size = req->size;
+	map->of = req->of;
 	map->when = jiffies;
 	map->pid = current->pid;
 	/* get_task_comm() takes a lock that interrupts do not respect */

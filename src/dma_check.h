@@ -38,6 +38,7 @@ enum ibmr_dma_how { IBMR_DMA_SINGLE, IBMR_DMA_SG, IBMR_DMA_COHERENT };
  * @how: kind of call
  * @call: its classic name, for the report
  * @ip: where in the ULP it was made
+ * @of: the ULP's module (maps only)
  * @cpu: buffer (single and page maps)
  * @page: that it was given a page, for a device with real DMA
  * @offset: in @page
@@ -52,6 +53,7 @@ struct ibmr_dma_req {
 	enum ibmr_dma_how how;
 	const char *call;
 	unsigned long ip;
+	struct module *of;
 	void *cpu;
 	struct page *page;
 	unsigned long offset;
@@ -102,6 +104,7 @@ struct ibmr_dma_ent {
  * @sg: list it was made from
  * @nents: the list's length as the map call said
  * @size: bytes
+ * @of: module that made it; only compared
  * @when: jiffies
  * @pid: task that made it
  * @comm: its name
@@ -127,6 +130,7 @@ struct ibmr_dma_map {
 	struct scatterlist *sg;
 	int nents;
 	u64 size;
+	struct module *of;
 	unsigned long when;
 	pid_t pid;
 	char comm[TASK_COMM_LEN];

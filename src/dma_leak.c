@@ -27,7 +27,7 @@ void ibmr_dma_report_leaks(struct ibmr_dma_dev *dd, const struct module *of, con
 			ibmr_dma_for_each(ent, &dd->shard[i], 0, U64_MAX) {
 				if (ent->map->told_leak || ent != &ent->map->ent[0])
 					continue;
-				if (of && !within_module(ent->map->at.ip[0], of))
+				if (of && ent->map->of != of)
 					continue;
 				ent->map->told_leak = true;
 				if (!ibmr_dma_report_due(dd, IB_MR_DMA_LEAK, ent->map->at.ip[0]))

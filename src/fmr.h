@@ -11,6 +11,11 @@
 
 enum ib_mr_reason ibmr_fmr_args(int max_pages, int page_shift, int access);
 
+/* For tests: the magazine behind an object. */
+struct ibmr_mag *ibmr_fmr_mag(struct ib_fmr *fmr);
+struct ibmr_mag *ibmr_pool_mag(struct ib_fmr_pool *pool);
+extern unsigned int ibmr_cache_idle_ms;
+
 /*
  * A page list as a scatterlist. Neighbours that touch become one entry, which is cheaper for the
  * driver; classic drivers did not look at an entry's offset in its page, so it is cut off here.

@@ -73,6 +73,7 @@ struct ibmr_stack {
  * @peak: most in use
  * @rekeyed: ever armed anew
  * @replaced: ever exchanged for a new MR
+ * @hand: held while the worker, or a flush, has MRs in hand that were not fenced
  * @refs: owners, the worker, a grace period
  * @dev: device
  * @access: rights every MR is armed with
@@ -108,6 +109,7 @@ struct ibmr_mag {
 	u64 replaced;
 	unsigned int peak;
 
+	struct mutex hand;
 	refcount_t refs;
 	struct ibmr_dev *dev;
 	int access;
@@ -170,9 +172,14 @@ bool ibmr_mags_agree(struct ibmr_dev *dev);
 int ibmr_mags_init(void);
 void ibmr_mags_exit(void);
 
+extern struct workqueue_struct *ibmr_pool_wq;
 extern bool ibmr_force_replace;
 extern unsigned int ibmr_fail_map;
+extern unsigned int ibmr_stock_limit;
 bool ibmr_map_fails(void);
+#ifdef CONFIG_IB_MR_DEBUG
+enum ib_mr_reason ibmr_mag_verdict(struct ib_device *device, enum ib_mr_reason why);
+#endif
 
 /* live.c: the MR itself. */
 enum ib_mr_reason ibmr_probe(struct ibmr_dev *dev);
@@ -232,7 +239,8 @@ static inline void ibmr_mag_retire(struct ibmr_mag *mag, struct ibmr_armed *a)
 	ibmr_withdraw(a, mag->dev);
 	mag->in_use--;
 	ibmr_stack_push(&mag->retired, a);
-	if (unlikely(mag->retired.nr >= mag->batch))
+	/* The end of a grace period under way calls the worker anyway. */
+	if (unlikely(mag->retired.nr >= mag->batch && !mag->waiting))
 		ibmr_mag_kick(mag);
 }
 

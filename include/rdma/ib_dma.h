@@ -22,6 +22,7 @@
 
 #include <linux/dma-mapping.h>
 #include <linux/jump_label.h>
+#include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/scatterlist.h>
 #include <rdma/ib_verbs.h>
@@ -85,16 +86,18 @@ DECLARE_STATIC_KEY_FALSE(ib_mr_dma_checking);
  */
 DECLARE_PER_CPU(long, ib_mr_dma_unseen);
 
+/* The last argument of what makes a mapping is the module that asks for it, for leaks. */
 u64 __ib_mr_dma_map_single(struct ib_device *dev, void *cpu_addr, size_t size,
-			   enum dma_data_direction dir, unsigned long attrs);
+			   enum dma_data_direction dir, unsigned long attrs, struct module *of);
 u64 __ib_mr_dma_map_page(struct ib_device *dev, struct page *page, unsigned long offset,
-			 size_t size, enum dma_data_direction dir, unsigned long attrs);
+			 size_t size, enum dma_data_direction dir, unsigned long attrs,
+			 struct module *of);
 void __ib_mr_dma_unmap_single(struct ib_device *dev, u64 addr, size_t size,
 			      enum dma_data_direction dir, unsigned long attrs);
 void __ib_mr_dma_unmap_page(struct ib_device *dev, u64 addr, size_t size,
 			    enum dma_data_direction dir, unsigned long attrs);
 int __ib_mr_dma_map_sg(struct ib_device *dev, struct scatterlist *sg, int nents,
-		       enum dma_data_direction dir, unsigned long attrs);
+		       enum dma_data_direction dir, unsigned long attrs, struct module *of);
 void __ib_mr_dma_unmap_sg(struct ib_device *dev, struct scatterlist *sg, int nents,
 			  enum dma_data_direction dir, unsigned long attrs);
 int __ib_mr_dma_mapping_error(struct ib_device *dev, u64 addr);
@@ -102,7 +105,8 @@ void __ib_mr_dma_sync_for_cpu(struct ib_device *dev, u64 addr, size_t size,
 			      enum dma_data_direction dir);
 void __ib_mr_dma_sync_for_device(struct ib_device *dev, u64 addr, size_t size,
 				 enum dma_data_direction dir);
-void *ib_mr_dma_alloc_coherent(struct ib_device *dev, size_t size, u64 *dma_handle, gfp_t gfp);
+void *__ib_mr_dma_alloc_coherent(struct ib_device *dev, size_t size, u64 *dma_handle, gfp_t gfp,
+				 struct module *of);
 void ib_mr_dma_free_coherent(struct ib_device *dev, size_t size, void *cpu_addr, u64 dma_handle);
 
 /* What is done when nobody watches; the attributes mean nothing to a virtual-DMA device. */
@@ -154,7 +158,8 @@ static __always_inline u64 ib_mr_dma_map_single(struct ib_device *dev, void *cpu
 						enum dma_data_direction dir, unsigned long attrs)
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking))
-		return ib_mr_dma_watched(__ib_mr_dma_map_single(dev, cpu_addr, size, dir, attrs));
+		return ib_mr_dma_watched(__ib_mr_dma_map_single(dev, cpu_addr, size, dir, attrs,
+								THIS_MODULE));
 	this_cpu_inc(ib_mr_dma_unseen);
 	return ib_mr_dma_plain_map(dev, cpu_addr, size, dir, attrs);
 }
@@ -176,7 +181,8 @@ static __always_inline u64 ib_mr_dma_map_page(struct ib_device *dev, struct page
 					      enum dma_data_direction dir, unsigned long attrs)
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking))
-		return ib_mr_dma_watched(__ib_mr_dma_map_page(dev, page, offset, size, dir, attrs));
+		return ib_mr_dma_watched(__ib_mr_dma_map_page(dev, page, offset, size, dir, attrs,
+							      THIS_MODULE));
 	this_cpu_inc(ib_mr_dma_unseen);
 	return ib_mr_dma_plain_map_page(dev, page, offset, size, dir, attrs);
 }
@@ -198,7 +204,8 @@ static __always_inline int ib_mr_dma_map_sg(struct ib_device *dev, struct scatte
 					    unsigned long attrs)
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking))
-		return ib_mr_dma_watched(__ib_mr_dma_map_sg(dev, sg, nents, dir, attrs));
+		return ib_mr_dma_watched(__ib_mr_dma_map_sg(dev, sg, nents, dir, attrs,
+							    THIS_MODULE));
 	this_cpu_inc(ib_mr_dma_unseen);
 	return ib_dma_map_sg_attrs(dev, sg, nents, dir, attrs);
 }
@@ -222,7 +229,8 @@ static __always_inline int ib_mr_dma_map_sgtable(struct ib_device *dev, struct s
 	int nents;
 
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
-		nents = __ib_mr_dma_map_sg(dev, sgt->sgl, sgt->orig_nents, dir, attrs);
+		nents = __ib_mr_dma_map_sg(dev, sgt->sgl, sgt->orig_nents, dir, attrs,
+					   THIS_MODULE);
 		if (nents <= 0)
 			return -EIO;
 		sgt->nents = nents;
@@ -320,7 +328,7 @@ static inline unsigned int ib_mr_sg_dma_len(struct ib_device *dev, struct scatte
 #define ib_dma_sync_single_for_device(dev, addr, size, dir) \
 	ib_mr_dma_sync_for_device(dev, addr, size, dir)
 #define ib_dma_alloc_coherent(dev, size, dma_handle, gfp) \
-	ib_mr_dma_alloc_coherent(dev, size, dma_handle, gfp)
+	__ib_mr_dma_alloc_coherent(dev, size, dma_handle, gfp, THIS_MODULE)
 #define ib_dma_free_coherent(dev, size, cpu_addr, dma_handle) \
 	ib_mr_dma_free_coherent(dev, size, cpu_addr, dma_handle)
 #define ib_sg_dma_address(dev, sg)		ib_mr_sg_dma_address(dev, sg)

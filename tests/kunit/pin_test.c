@@ -106,14 +106,14 @@ static unsigned long map_kind(struct ibt_proc *p, enum kind kind, size_t len)
 
 	switch (kind) {
 	case ANON:
-		return ibt_map(p, len, PROT_RW);
+		return ibt_user_map(p, len, PROT_RW);
 	case SHARED:
 		return ibt_map_at(p, 0, len, PROT_RW, MAP_SHARED, NULL);
 	case THP:
 		ibt_defer(test, thp_back, NULL);
 		KUNIT_ASSERT_EQ(test, ibt_write_file("/sys/kernel/mm/transparent_hugepage/enabled",
 						     "always"), 0);
-		at = ibt_map(p, 2 * SZ_2M, PROT_RW);
+		at = ibt_user_map(p, 2 * SZ_2M, PROT_RW);
 		return ALIGN(at, SZ_2M);
 	case HUGETLB:
 		path = "/tmp/ibt-huge/f";
@@ -185,7 +185,7 @@ static void pin_lengths(struct kunit *test)
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_pair *pair = ibt_pair(test, pd);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_128K, PROT_RW), start;
+	unsigned long at = ibt_user_map(p, SZ_128K, PROT_RW), start;
 	struct ib_mr *mr;
 	u64 iova, pages;
 	int i;
@@ -222,7 +222,7 @@ static void pin_rights(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
-		at = ibt_map(p, 4 * PAGE_SIZE, table[i].prot);
+		at = ibt_user_map(p, 4 * PAGE_SIZE, table[i].prot);
 		if (table[i].ok) {
 			mr = ibt_mr(test, ibt_reg_user(p, pd, at, 4 * PAGE_SIZE, table[i].access,
 						       NULL));
@@ -235,13 +235,13 @@ static void pin_rights(struct kunit *test)
 	}
 
 	/* One page of four is read-only; one is not there. */
-	at = ibt_map(p, 4 * PAGE_SIZE, PROT_RW);
+	at = ibt_user_map(p, 4 * PAGE_SIZE, PROT_RW);
 	ibt_map_at(p, at + 2 * PAGE_SIZE, PAGE_SIZE, PROT_READ, MAP_PRIVATE | MAP_FIXED, NULL);
 	ibt_expect_refused_mr(test, NOT_MAPPED,
 			      ibt_reg_user(p, pd, at, 4 * PAGE_SIZE, LW | RW, NULL));
 	mr = ibt_mr(test, ibt_reg_user(p, pd, at, 4 * PAGE_SIZE, RR, NULL));
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr), 0);
-	KUNIT_EXPECT_EQ(test, ibt_unmap(p, at + 2 * PAGE_SIZE, PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, ibt_user_unmap(p, at + 2 * PAGE_SIZE, PAGE_SIZE), 0);
 	ibt_expect_refused_mr(test, NOT_MAPPED, ibt_reg_user(p, pd, at, 4 * PAGE_SIZE, RR, NULL));
 	mr = ibt_mr(test, ibt_reg_user(p, pd, at, 2 * PAGE_SIZE, ALL, NULL));
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr), 0);
@@ -255,7 +255,7 @@ static void pin_rereg(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test), *other = ibt_pd(test);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_8K, PROT_READ);
+	unsigned long at = ibt_user_map(p, SZ_8K, PROT_READ);
 	struct ib_mr *mr = ibt_mr(test, ibt_reg_user(p, pd, at, SZ_8K, RR, NULL));
 	struct ibt_pair *pair = ibt_pair(test, other);
 
@@ -299,7 +299,7 @@ static void pin_arguments(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test), *upd = ibt_user_pd(test, pd);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_16K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_16K, PROT_RW);
 	u64 off = at + 1, top = 0 - (u64)PAGE_SIZE, max = ibt_dev(test)->attrs.max_mr_size;
 
 	ibt_expect_refused_mr(test, NO_MM, ib_mr_reg_user(pd, at, SZ_4K, RR, NULL));
@@ -356,7 +356,7 @@ static void pin_fault9_memlock(struct kunit *test)
 	enum { K = 5 };
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, 16 * PAGE_SIZE, PROT_RW), bad;
+	unsigned long at = ibt_user_map(p, 16 * PAGE_SIZE, PROT_RW), bad;
 	const struct cred *cred = limited(test, K);
 	struct ib_mr *mr[K];
 	struct file *f;
@@ -407,7 +407,7 @@ static void pin_fault10_no_old_mapping(struct kunit *test)
 	struct ib_pd *pd = ibt_pd(test), *other = ibt_pd(test);
 	struct ibt_pair *pair = ibt_pair(test, pd), *elsewhere = ibt_pair(test, other);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_16K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_16K, PROT_RW);
 	struct ib_mr *all, *again, *read;
 
 	ibt_poke_pattern(p, at, SZ_16K, 1);
@@ -423,7 +423,7 @@ static void pin_fault10_no_old_mapping(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, again), 0);
 
 	/* The same addresses, other memory, while the old is still registered. */
-	KUNIT_EXPECT_EQ(test, ibt_unmap(p, at, SZ_16K), 0);
+	KUNIT_EXPECT_EQ(test, ibt_user_unmap(p, at, SZ_16K), 0);
 	ibt_map_at(p, at, SZ_16K, PROT_RW, MAP_PRIVATE | MAP_FIXED, NULL);
 	ibt_poke_pattern(p, at, SZ_16K, 2);
 	again = ibt_mr(test, ibt_reg_user(p, pd, at, SZ_16K, ALL, NULL));
@@ -447,7 +447,7 @@ static void pin_stale(struct kunit *test)
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_pair *pair = ibt_pair(test, pd);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_64K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_64K, PROT_RW);
 	struct ib_mr *mr, *beside;
 	struct ib_mr_attr attr;
 	char text[256];
@@ -456,7 +456,7 @@ static void pin_stale(struct kunit *test)
 	beside = ibt_mr(test, ibt_reg_user(p, pd, at + SZ_32K, SZ_32K, ALL, NULL));
 	KUNIT_EXPECT_EQ(test, ib_mr_explain(ibt_dev(test), pd, mr->rkey, at, 8, RR, text,
 					    sizeof(text)), IB_MR_WHY_OK);
-	KUNIT_EXPECT_EQ(test, ibt_unmap(p, at + SZ_16K, SZ_4K), 0);
+	KUNIT_EXPECT_EQ(test, ibt_user_unmap(p, at + SZ_16K, SZ_4K), 0);
 	KUNIT_EXPECT_TRUE(test, ib_mr_is_stale(mr));
 	KUNIT_EXPECT_FALSE(test, ib_mr_is_stale(beside));
 	KUNIT_EXPECT_EQ(test, ib_mr_explain(ibt_dev(test), pd, mr->rkey, at, 8, RR, text,
@@ -482,7 +482,7 @@ static void pin_exit(struct kunit *test)
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_pair *pair = ibt_pair(test, pd);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_16K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_16K, PROT_RW);
 	struct ib_mr_run run[4];
 	struct page *page;
 	struct ib_mr *mr;
@@ -517,7 +517,7 @@ static void pin_fork(struct kunit *test)
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_pair *pair = ibt_pair(test, pd);
 	struct ibt_proc *p = ibt_proc(test, "while :; do (sleep 0.3; :); done");
-	unsigned long at = ibt_map(p, SZ_16K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_16K, PROT_RW);
 	unsigned long faults;
 	struct ib_mr *mr;
 	int i, forks;
@@ -546,7 +546,7 @@ static void pin_limits(struct kunit *test)
 	struct ib_device *dev = ibt_dev(test);
 	struct ib_pd *pd = ibt_pd(test), *other = ibt_pd(test);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_64K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_64K, PROT_RW);
 	struct ib_mr *a, *b;
 	int max = dev->attrs.max_mr;
 
@@ -586,7 +586,7 @@ static void pin_fail_nth(struct kunit *test)
 	int nth, failed = 0, mrs = ibt_objects(test, RDMA_RESTRACK_MR);
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_64K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_64K, PROT_RW);
 	struct ib_mr *mr;
 	bool hit = true;
 

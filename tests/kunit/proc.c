@@ -113,12 +113,12 @@ unsigned long ibt_map_at(struct ibt_proc *p, unsigned long addr, size_t len, int
 	return at;
 }
 
-unsigned long ibt_map(struct ibt_proc *p, size_t len, int prot)
+unsigned long ibt_user_map(struct ibt_proc *p, size_t len, int prot)
 {
 	return ibt_map_at(p, 0, len, prot, MAP_PRIVATE, NULL);
 }
 
-int ibt_unmap(struct ibt_proc *p, unsigned long addr, size_t len)
+int ibt_user_unmap(struct ibt_proc *p, unsigned long addr, size_t len)
 {
 	int err = -ESRCH;
 

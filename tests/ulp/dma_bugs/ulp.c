@@ -46,7 +46,7 @@ static struct side in = { .dir = DMA_FROM_DEVICE };
 static struct side out = { .dir = DMA_TO_DEVICE };
 static struct ib_device *device;
 
-static int side_open(struct side *s)
+static noinline int side_open(struct side *s)
 {
 	struct ib_phys_buf phys = { .size = BLOCK };
 
@@ -73,7 +73,7 @@ no_map:
 	return -EIO;
 }
 
-static void side_close(struct side *s)
+static noinline void side_close(struct side *s)
 {
 	size_t size = wrong("unmap_size") ? BLOCK / 2 : BLOCK;
 	enum dma_data_direction dir = wrong("unmap_dir") ? DMA_BIDIRECTIONAL : s->dir;
@@ -105,7 +105,7 @@ out:
 }
 
 /* A header that is mapped ahead of its sending. */
-static void send_header(void)
+static noinline void send_header(void)
 {
 	u8 header[32] = "header", *heap = kmemdup(header, sizeof(header), GFP_KERNEL);
 	u8 *hdr = wrong("on_stack") ? header : heap;
@@ -120,7 +120,7 @@ static void send_header(void)
 }
 
 /* The peer writes a block; we read it. */
-static bool round_in(u8 byte)
+static noinline bool round_in(u8 byte)
 {
 	size_t more = wrong("sync_outside") ? 1 : 0;
 	bool ok;
@@ -138,7 +138,7 @@ static bool round_in(u8 byte)
 }
 
 /* We write a block; the peer reads it. */
-static bool round_out(u8 byte)
+static noinline bool round_out(u8 byte)
 {
 	enum dma_data_direction dir = wrong("sync_dir") ? DMA_BIDIRECTIONAL : out.dir;
 
@@ -155,7 +155,7 @@ static bool round_out(u8 byte)
 	return !memchr_inv(loop.buf, byte, BLOCK);
 }
 
-static int run(void)
+static noinline int run(void)
 {
 	unsigned int i, bad = 0;
 	int err;

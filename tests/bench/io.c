@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Whole I/Os: an RDMA READ of 4 KiB and of 64 KiB from memory that is registered for it and given
+ * back after it, by FMR pool and by FRWR both ways. Everything is counted: the transfer, the
+ * re-keying in the background, the waiting apart from idle time.
+ */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/slab.h>
+
+#include "bench.h"
+
+#define READS	400
+
+struct io {
+	struct bench *b;
+	struct bench_qp *q;
+	struct bench_pool p;
+	struct bench_frwr f;
+	void *buf;
+	unsigned int pages;
+	bool sync;
+};
+
+static void read_request(struct io *io, struct ib_sge *sge, u64 iova, u32 rkey)
+{
+	struct ib_rdma_wr *wr = &io->f.data;
+
+	*sge = (struct ib_sge){
+		.addr = (uintptr_t)io->buf, .length = io->pages << PAGE_SHIFT,
+		.lkey = io->b->pd->local_dma_lkey,
+	};
+	wr->wr.next = NULL;
+	wr->wr.wr_cqe = &io->q->cqe;
+	wr->wr.opcode = IB_WR_RDMA_READ;
+	wr->wr.sg_list = sge;
+	wr->wr.num_sge = 1;
+	wr->wr.send_flags = IB_SEND_SIGNALED;
+	wr->remote_addr = iova;
+	wr->rkey = rkey;
+}
+
+static int by_fmr(void *arg)
+{
+	struct io *io = arg;
+	struct ib_pool_fmr *fmr;
+	struct ib_sge sge;
+	int err;
+
+	fmr = ib_fmr_pool_map_phys(io->p.pool, io->b->list, io->pages, BENCH_IOVA);
+	if (IS_ERR(fmr))
+		return PTR_ERR(fmr);
+	read_request(io, &sge, BENCH_IOVA, fmr->fmr->rkey);
+	err = ib_post_send(io->q->qp, &io->f.data.wr, NULL);
+	if (!err)
+		err = bench_qp_wait(io->q);
+	ib_fmr_pool_unmap(fmr);
+	return err;
+}
+
+static int by_frwr(void *arg)
+{
+	struct bench_frwr *f;
+	struct io *io = arg;
+	struct ib_sge sge;
+	int err;
+
+	f = &io->f;
+	err = bench_frwr_map(io->b, io->q, f, io->pages);
+	if (err)
+		return err;
+	read_request(io, &sge, f->mr->iova, f->mr->rkey);
+	if (io->sync) {
+		/* the key first, the transfer then, and invalidated before the memory is given back */
+		f->reg.wr.send_flags = IB_SEND_SIGNALED;
+		err = ib_post_send(io->q->qp, &f->reg.wr, NULL);
+		if (!err)
+			err = bench_qp_wait(io->q);
+		if (!err)
+			err = ib_post_send(io->q->qp, &f->data.wr, NULL);
+		if (!err)
+			err = bench_qp_wait(io->q);
+		if (!err)
+			err = ib_post_send(io->q->qp, &f->inv, NULL);
+	} else {
+		f->data.wr.send_flags = 0;
+		f->reg.wr.next = &f->data.wr;
+		f->data.wr.next = &f->inv;
+		err = ib_post_send(io->q->qp, &f->reg.wr, NULL);
+	}
+	if (!err)
+		err = bench_qp_wait(io->q);
+	bench_frwr_put(io->q, f);
+	return err;
+}
+
+static int frwr_total(struct io *io, const char *name, bool sync)
+{
+	struct bench_span span;
+	int i, err = 0;
+
+	io->sync = sync;
+	for (i = 0; i < 20 && !err; i++)
+		err = by_frwr(io);
+	bench_begin(&span);
+	for (i = 0; i < READS && !err; i++) {
+		err = by_frwr(io);
+		cond_resched();
+	}
+	if (!err)
+		bench_result(name, io->pages, bench_end(&span) / READS);
+	return err;
+}
+
+int bench_io(struct bench *b)
+{
+	struct ib_fmr_pool_param param = {
+		.max_pages_per_fmr = BENCH_PAGES, .page_shift = PAGE_SHIFT,
+		.access = BENCH_ACCESS, .pool_size = READS, .dirty_watermark = READS / 4,
+	};
+	struct io *io = kzalloc(sizeof(*io), GFP_KERNEL);
+	unsigned int pages;
+	u64 each;
+	int err;
+
+	if (!io)
+		return -ENOMEM;
+	io->b = b;
+	io->buf = alloc_pages_exact(16 * PAGE_SIZE, GFP_KERNEL | __GFP_ZERO);
+	io->q = bench_qp_create(b, false);
+	err = io->buf ? PTR_ERR_OR_ZERO(io->q) : -ENOMEM;
+	if (!err)
+		err = bench_pool_create(b, &io->p, param);
+	for (pages = 1; pages <= 16 && !err; pages += 15) {
+		io->pages = pages;
+		err = bench_cycle(&io->p, by_fmr, io, READS, READS, &each);
+		if (err)
+			break;
+		bench_result("io_read_fmr", pages, each);
+		err = frwr_total(io, "io_read_frwr_pipelined", false);
+		if (!err)
+			err = frwr_total(io, "io_read_frwr_sync", true);
+	}
+	bench_pool_destroy(&io->p);
+	if (!IS_ERR_OR_NULL(io->q))
+		bench_qp_destroy(io->q);
+	if (io->buf)
+		free_pages_exact(io->buf, 16 * PAGE_SIZE);
+	kfree(io);
+	return err ? bench_fail("io", err) : 0;
+}
