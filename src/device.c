@@ -28,7 +28,7 @@
 #include "window.h"
 
 static struct ib_client ibmr_client;
-static struct ibmr_dev __rcu *first_dev;
+struct ibmr_dev __rcu *ibmr_first_dev;
 
 /* Find a device's state and keep its memory. NULL where there is none. Any context. */
 struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
@@ -44,16 +44,9 @@ struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
 }
 IBMR_EXPORT_INTERNAL(ibmr_dev_get);
 
-/*
- * The same without keeping it, for non-sleeping lookups: good until the RCU read section ends. Most
- * machines have one device; it is remembered, so that the usual lookup is a comparison.
- */
-struct ibmr_dev *ibmr_dev_rcu(struct ib_device *device)
+/* ibmr_dev_rcu() for a device that is not the first. */
+struct ibmr_dev *ibmr_dev_look_up(struct ib_device *device)
 {
-	struct ibmr_dev *dev = rcu_dereference(first_dev);
-
-	if (likely(dev && dev->ibdev == device))
-		return dev;
 	return ib_get_client_data(device, &ibmr_client);
 }
 
@@ -350,7 +343,7 @@ static int ibmr_add_one(struct ib_device *device)
 		return err;
 	}
 	ib_set_client_data(device, &ibmr_client, dev);
-	cmpxchg((__force struct ibmr_dev **)&first_dev, NULL, dev);
+	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, NULL, dev);
 	return 0;
 }
 
@@ -363,7 +356,7 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 
 	/* Waits for readers of the files, who wait for @removal. */
 	ibmr_debugfs_remove(dev);
-	cmpxchg((__force struct ibmr_dev **)&first_dev, dev, NULL);
+	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, dev, NULL);
 	down_write(&dev->removal);
 	WRITE_ONCE(dev->gone, true);
 	ibmr_mags_remove(dev);
