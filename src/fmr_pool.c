@@ -432,7 +432,13 @@ static void entry_release(struct ib_fmr_pool *pool, struct pool_entry *e)
 	}
 	list_add(&e->pub.list, &pool->free_list);
 	pool->dirty++;
-	if (unlikely(pool->wake) && (pool->destroyed || pool->dirty >= pool->param.dirty_watermark))
+	if (likely(!pool->wake))
+		return;
+	/*
+	 * Of a pool that was destroyed the flush is the end, so it is called just once: one that
+	 * is called again while it begins would find the pool freed.
+	 */
+	if (pool->destroyed ? !pool->users : pool->dirty >= pool->param.dirty_watermark)
 		pool_kick_flush(pool, false);
 }
 

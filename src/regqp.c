@@ -268,6 +268,7 @@ unsigned int ibmr_regqp_gid(const struct ibmr_regqp *rq)
 {
 	return rq->gid;
 }
+IBMR_EXPORT_INTERNAL(ibmr_regqp_gid);
 
 /* Make it ready to send again, if it is not. */
 static int regqp_mend(struct ibmr_regqp *rq)

@@ -250,20 +250,35 @@ struct gone {
 	int deleted;
 };
 
+static int gone_read(struct gone *g, struct ibmr_regqp *rq)
+{
+	enum ib_wc_status status;
+	int err = ibmr_regqp_rdma(rq, IB_WR_RDMA_READ, (uintptr_t)g->local, g->pd->local_dma_lkey,
+				  2 * PG, 0, g->mapped[0]->fmr->rkey, &status);
+
+	return err ?: status == IB_WC_SUCCESS ? 0 : -EIO;
+}
+
+/* Over the first GID that carries packets. */
+static struct ibmr_regqp *gone_peer(struct gone *g)
+{
+	unsigned int gid = 0;
+	struct ibmr_regqp *rq;
+
+	for (;;) {
+		rq = ibmr_regqp_create(g->pd, LW | RR | RW, gid);
+		if (IS_ERR(rq) || !gone_read(g, rq))
+			return rq;
+		gid = ibmr_regqp_gid(rq) + 1;
+		ibmr_regqp_destroy(rq);
+	}
+}
+
 /* Reads through a mapping for as long as it works; then its queue pair goes. */
 static int gone_traffic(struct gone *g)
 {
-	enum ib_wc_status status;
-
-	while (!READ_ONCE(g->stop) && atomic_read(&g->enodev) <= 100) {
-		if (ibmr_regqp_rdma(g->rq, IB_WR_RDMA_READ, (uintptr_t)g->local,
-				    g->pd->local_dma_lkey, 2 * PG, 0, g->mapped[0]->fmr->rkey,
-				    &status))
-			break;
-		if (status != IB_WC_SUCCESS)
-			break;
+	while (!READ_ONCE(g->stop) && atomic_read(&g->enodev) <= 100 && !gone_read(g, g->rq))
 		atomic_inc(&g->reads);
-	}
 	ibmr_regqp_destroy(g->rq);
 	WRITE_ONCE(g->quiet, true);
 	return 0;
@@ -340,7 +355,7 @@ static void device_removed(struct kunit *test)
 	}
 	g->local = kunit_kzalloc(test, 2 * PG, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, g->local);
-	g->rq = ibmr_regqp_create(g->pd, LW | RR | RW, 0);
+	g->rq = gone_peer(g);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(g->rq));
 	/* Until this is put the device stays, after its clients were told that it goes. */
 	KUNIT_ASSERT_TRUE(test, ib_device_try_get(g->dev));

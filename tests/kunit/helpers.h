@@ -133,7 +133,8 @@ struct ibt_pair {
 	struct ib_pd *peer_pd;
 	struct ibt_end req;
 	struct ibt_end tgt;
-	bool ready;
+	bool ready;		/* cleared: made anew before the next operation */
+	u8 timeout, retries;	/* of an RC queue pair; taken when it is made */
 	u64 add;		/* FETCH_ADD */
 	u64 compare, swap;	/* CMP_SWAP */
 };

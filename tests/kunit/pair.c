@@ -57,8 +57,8 @@ static int ibt_end_modify(struct ibt_pair *p, struct ibt_end *e, u32 peer_qpn, u
 
 	attr.qp_state = IB_QPS_RTS;
 	attr.sq_psn = sq_psn;
-	attr.timeout = 19;	/* 2.1 s: a slow machine is no lost packet */
-	attr.retry_cnt = 5;
+	attr.timeout = p->timeout;
+	attr.retry_cnt = p->retries;
 	attr.rnr_retry = 5;
 	attr.max_rd_atomic = 4;
 	return ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN |
@@ -144,6 +144,8 @@ struct ibt_pair *ibt_pair_type(struct kunit *test, struct ib_pd *pd_target, enum
 	p->test = test;
 	p->ibt = ibt_of(test);
 	p->type = type;
+	p->timeout = 19;	/* 2.1 s: a slow machine is no lost packet */
+	p->retries = 5;
 	ibt_defer(test, ibt_pair_free, p);
 
 	p->peer_pd = ib_alloc_pd(ibt_dev(test), IB_PD_UNSAFE_GLOBAL_RKEY);
