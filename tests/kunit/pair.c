@@ -70,7 +70,7 @@ static int ibt_end_modify(struct ibt_pair *p, struct ibt_end *e, u32 peer_qpn, u
 
 /*
  * A completion with an error comes before the queue pair is in the error state (soft RoCE first
- * completes, then stops). Reset in between, it would be stopped again in the middle of its new life.
+ * completes, then stops). Reset in between, it would be stopped again in the middle of its life.
  */
 static void ibt_end_await_error(struct ibt_end *e)
 {
