@@ -79,8 +79,14 @@ static int ibt_end_qp(struct ibt_pair *p, struct ibt_end *e)
 		},
 	};
 
-	if (!IS_ERR_OR_NULL(e->qp))
+	/*
+	 * On 6.1 a softirq that ran the responder inline may still write to the queue pair's task,
+	 * which the driver does not wait for.
+	 */
+	if (!IS_ERR_OR_NULL(e->qp)) {
+		synchronize_rcu_expedited();
 		ib_destroy_qp(e->qp);
+	}
 	e->qp = ib_create_qp(e->pd, &attr);
 	return PTR_ERR_OR_ZERO(e->qp);
 }
