@@ -102,13 +102,11 @@ struct ask {
 
 static int explain_open(struct inode *inode, struct file *file)
 {
-	struct ibmr_dev *dev = inode->i_private;
-	struct ask *ask = ibmr_dev_enter(dev) ? kzalloc(sizeof(*ask), GFP_KERNEL) : NULL;
+	struct ask *ask = kzalloc(sizeof(*ask), GFP_KERNEL);
 
 	if (!ask)
 		return -ENOMEM;
-	ibmr_dev_exit(dev);
-	ask->dev = dev;
+	ask->dev = inode->i_private;
 	mutex_init(&ask->lock);
 	strscpy(ask->answer,
 		"write: KEY IOVA LENGTH RIGHT[,RIGHT] [local], where RIGHT is read, write or atomic\n",
