@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The sample ULP's own rooms: main.c (module, devices), regions.c (memory and its registration),
- * conn.c (connections and requests), file.c (a file's pages), user.c (a process's memory).
+ * window.c (grants of parts of it), conn.c (connections and requests), file.c (a file's pages),
+ * user.c (a process's memory).
  *
  * Who holds whom: the module holds the file's pages. A device (struct demo_dev, one for each RDMA
- * device) holds the protection domain and the regions made of that memory. A connection belongs
- * to a device, which is torn down only after its last connection is gone. Regions outlive
+ * device) holds the protection domain, the regions made of that memory, and a window. A connection
+ * belongs to a device, which is torn down only after its last connection is gone. Regions outlive
  * connections on purpose: a refused access kills the queue pair, and the peer comes back on a new
  * one to see what the memory looks like.
  */
@@ -28,6 +29,7 @@ struct demo_file {
 int demo_file_load(struct demo_file *file, const char *path);
 void demo_file_free(struct demo_file *file);
 
+struct demo_conn;
 struct demo_dev;
 struct demo_region;
 
@@ -62,7 +64,7 @@ struct demo_region {
 	u64 backing, start, length;
 	union {
 		struct sg_table sgt;	/* DEMO_FILE */
-		u8 *vaddr;		/* DEMO_SINK */
+		u8 *vaddr;		/* DEMO_SINK, DEMO_GRANT */
 		struct {		/* DEMO_COUNTER */
 			u8 *page[2];
 			u64 dma[2];
@@ -75,8 +77,9 @@ struct demo_dev {
 	struct list_head entry;		/* in demo_devs */
 	struct ib_device *ib;
 	struct ib_pd *pd;
-	struct mutex lock;		/* regions: registration and content */
+	struct mutex lock;		/* regions: registration and content; the window */
 	struct demo_region regions[DEMO_REGIONS];
+	struct ib_mw *mw;
 	bool removing;			/* under demo_lock, as are the two below */
 	struct list_head conns;
 	unsigned int nconns;
@@ -91,8 +94,12 @@ extern struct workqueue_struct *demo_wq;
 
 int demo_regions_get(struct demo_dev *dev);
 void demo_regions_put(struct demo_dev *dev);
-void demo_execute(struct demo_dev *dev, const struct demo_request *request, u32 length,
-		  struct demo_reply *reply);
+void demo_execute(struct demo_dev *dev, struct demo_conn *conn, const struct demo_request *request,
+		  u32 length, struct demo_reply *reply);
+int demo_window_get(struct demo_dev *dev);
+void demo_window_put(struct demo_dev *dev);
+int demo_window_grant(struct demo_region *region, struct demo_conn *conn, u64 offset, u64 length,
+		      u32 access, struct demo_reply *reply);
 void demo_user_remove(struct demo_dev *dev);
 int demo_user_init(void);
 void demo_user_exit(void);
@@ -101,6 +108,7 @@ int demo_hash_init(void);
 void demo_hash_exit(void);
 
 int demo_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
+int demo_conn_bind(struct demo_conn *conn, struct ib_mw *mw, const struct ib_mw_bind_info *info);
 void demo_conns_close(struct demo_dev *dev);
 
 #endif /* IB_MR_DEMO_H */
