@@ -32,6 +32,7 @@ enum demo_cmd {
 	DEMO_CMD_GRANT,		/* ib_bind_mw() of the one window to a region's bytes
 				 * [offset, offset + length), with rights; length 0 takes back
 				 */
+	DEMO_CMD_LEND,		/* the one FMR mapped to such bytes, to read; 0 gives back */
 };
 
 /* Which memory a region is made of, how it is registered, and what a peer may do with it. */
@@ -72,6 +73,7 @@ struct demo_region_info {
 	__be32 access;		/* IB_ACCESS_*, which user space has under the same values */
 };
 
+/* GRANT and LEND: of a window, or of what is as good as one */
 struct demo_window_info {
 	__be64 iova;
 	__be64 length;
@@ -83,7 +85,7 @@ struct demo_reply {
 	__be32 magic;
 	__be32 cmd;
 	__be32 status;		/* 0 or a positive errno */
-	__be32 count;		/* INFO: regions; HASH, PEEK: bytes; GRANT: windows */
+	__be32 count;		/* INFO: regions; HASH, PEEK: bytes; GRANT, LEND: windows */
 	union {
 		struct demo_region_info regions[DEMO_REGIONS_MAX];
 		struct demo_window_info window;

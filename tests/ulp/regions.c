@@ -235,6 +235,7 @@ static const struct demo_kind kinds[DEMO_REGIONS] = {
 	[DEMO_FILE] = {
 		.name = "file",
 		.access = IB_ACCESS_REMOTE_READ,
+		.has_sgt = true,
 		.get = file_get,
 		.reg = file_reg,
 		.put = file_put,
@@ -489,6 +490,9 @@ static int execute(struct demo_dev *dev, struct demo_conn *conn, const struct de
 	case DEMO_CMD_GRANT:
 		return demo_window_grant(region, conn, be64_to_cpu(request->offset),
 					 be64_to_cpu(request->length), access, reply);
+	case DEMO_CMD_LEND:
+		return demo_fmr_lend(region, be64_to_cpu(request->offset),
+				     be64_to_cpu(request->length), reply);
 	default:
 		return -EOPNOTSUPP;
 	}

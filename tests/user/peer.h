@@ -94,6 +94,8 @@ int ask_bytes(struct conn *conn, uint32_t region, uint64_t offset, uint64_t leng
 
 int ask_grant(struct conn *conn, uint32_t region, uint64_t offset, uint64_t length, uint32_t access,
 	      struct window *window);	/* length 0, and window NULL: takes back */
+int ask_loan(struct conn *conn, uint32_t region, uint64_t offset, uint64_t length,
+	     struct window *window);	/* the same */
 
 double now(void);
 
@@ -133,6 +135,7 @@ bool window_revoked(struct peer *peer, const struct step *step, struct result *r
 bool window_passed_on(struct peer *peer, const struct step *step, struct result *result);
 bool window_malformed(struct peer *peer, const struct step *step, struct result *result);
 bool window_busy(struct peer *peer, const struct step *step, struct result *result);
+bool fmr_loans(struct peer *peer, const struct step *step, struct result *result);
 
 /* refuse.c: a connection that has carried something, and an access over it that is refused. */
 int open_tried(struct peer *peer, struct conn *conn);

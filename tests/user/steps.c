@@ -488,6 +488,8 @@ const struct step steps[] = {
 	{ .name = "window: grants that make no sense", .run = window_malformed },
 	{ .name = "window: ib_dereg_mr while it is bound", .run = window_busy },
 
+	{ .name = "FMR pool: map, unmap, map elsewhere", .run = fmr_loans },
+
 	/* memory of a process */
 	{ .name = "a process's buffer: WRITE, and it sees it", .run = user_buffer },
 	{ .name = "the process unmaps it, and is killed", .run = user_dies },

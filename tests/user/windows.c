@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Steps about memory windows. The ULP has a region that grants a stranger nothing, with the
- * beginning of the file in it, and one window: on request it binds that to some bytes, with some
- * rights, and tells the key. What was granted must work to the byte, and what was not, or not any
- * more, must be refused in the strict sense of refuse.c.
+ * Steps about memory windows, and about FMRs of a pool, which can do as much.
+ *
+ * The ULP has a region that grants a stranger nothing, with the beginning of the file in it, and
+ * one window: on request it binds that to some bytes, with some rights, and tells the key. What was
+ * granted must work to the byte, and what was not, or not any more, must be refused in the strict
+ * sense of refuse.c.
  *
  * Every step begins with a grant of its own, so none depends on what an earlier one left.
  */
@@ -39,9 +41,9 @@ static struct op window_op(const struct peer *peer, enum ibv_wr_opcode code,
 	return (struct op){ code, peer->scratch, window->length, window->iova, window->rkey, 0, 0 };
 }
 
-/* READ of a whole window: just these bytes of the file, as the ULP has them too. */
-static bool reads(struct peer *peer, struct conn *conn, const struct range *range,
-		  const struct window *window, struct result *result)
+/* READ of a whole window: just these bytes of the file, as the ULP has them in region ID too. */
+static bool reads_of(struct peer *peer, struct conn *conn, uint32_t id, const struct range *range,
+		     const struct window *window, struct result *result)
 {
 	uint8_t here[DEMO_SHA256_LEN], there[DEMO_SHA256_LEN], *got = peer->scratch + 1;
 	struct op op = window_op(peer, READ, window);
@@ -56,13 +58,19 @@ static bool reads(struct peer *peer, struct conn *conn, const struct range *rang
 		return say(result, false, "READ delivered other bytes than the file's");
 	if (got[-1] != CANARY || got[range->length] != CANARY)
 		return say(result, false, "READ delivered a byte too many");
-	err = ask_hash(peer->control, DEMO_GRANT, peer->regions[DEMO_GRANT].start + range->offset,
-		       range->length, there);
+	err = ask_hash(peer->control, id, peer->regions[id].start + range->offset, range->length,
+		       there);
 	if (err)
 		return lost(result, "the ULP's hash", err);
 	sha256(got, range->length, here);
 	return !memcmp(here, there, sizeof(here)) ||
 	       say(result, false, "the ULP has other bytes there");
+}
+
+static bool reads(struct peer *peer, struct conn *conn, const struct range *range,
+		  const struct window *window, struct result *result)
+{
+	return reads_of(peer, conn, DEMO_GRANT, range, window, result);
 }
 
 /* OP, carried out by a connection that was made before the key died, is refused. */
@@ -138,7 +146,7 @@ bool window_moved(struct peer *peer, const struct step *step, struct result *res
 	op.rkey = new.rkey;	/* the new key, where the window was */
 	return reads(peer, peer->control, &second, &new, result) &&
 	       refuse_fresh(peer, DEMO_GRANT, op, result) &&
-	       say(result, true, "key %#x dead at once, key %#x reads the new range and not the old",
+	       say(result, true, "key %#x dead at once, key %#x reads the new range, not the old",
 		   old.rkey, new.rkey);
 }
 
@@ -231,7 +239,8 @@ bool window_passed_on(struct peer *peer, const struct step *step, struct result 
 	if (verdict && for_a.rkey == for_b.rkey)
 		verdict = say(result, false, "B was given A's key");
 	if (verdict)
-		say(result, true, "A's key %#x read, then only B's %#x did", for_a.rkey, for_b.rkey);
+		say(result, true, "A's key %#x read, then only B's %#x did", for_a.rkey,
+		    for_b.rkey);
 out:
 	conn_close(&a);
 	conn_close(&b);
@@ -295,7 +304,7 @@ bool window_busy(struct peer *peer, const struct step *step, struct result *resu
 		return lost(result, "grant", err);
 	err = ask(peer->control, DEMO_CMD_DEREG, DEMO_GRANT, 0, 0);
 	if (err != EBUSY)
-		return say(result, false, "deregistration was answered with %d, not %d", err, EBUSY);
+		return say(result, false, "deregistration was answered with %d", err);
 	if (!reads(peer, peer->control, &first, &window, result))
 		return false;
 	err = revoke(peer);
@@ -314,4 +323,86 @@ bool window_busy(struct peer *peer, const struct step *step, struct result *resu
 	return refuse_fresh(peer, DEMO_GRANT, window_op(peer, READ, &window), result) &&
 	       reads(peer, peer->control, &first, &again, result) &&
 	       say(result, true, "bound: EBUSY and the key lives; revoked: deregistered");
+}
+
+/* The access LOAN allows with OFFSET added to its address, and LENGTH; it is refused. */
+static bool loan_refuses(struct peer *peer, enum ibv_wr_opcode code, const struct window *loan,
+			 int64_t offset, uint32_t length, struct result *result)
+{
+	struct op op = window_op(peer, code, loan);
+	struct conn conn;
+	uint32_t i;
+	int err;
+
+	op.remote += offset;
+	op.length = length;
+	memset(peer->scratch, CANARY, length);
+	err = open_tried(peer, &conn);
+	if (!err)
+		err = conn_do(&conn, &op);
+	conn_close(&conn);
+	if (err != IBV_WC_REM_ACCESS_ERR)
+		return failed(result, "not refused", err);
+	for (i = 0; i < length; i++)
+		if (peer->scratch[i] != CANARY)
+			return say(result, false, "refused, but byte %u was delivered", i);
+	return true;
+}
+
+/*
+ * Bytes of the file, lent by an FMR of a pool: just these, only to read, and only until they are
+ * given back; then others, with another key. Nothing of it changes the file. A last loan is left
+ * for the ULP to end when it is unloaded.
+ */
+bool fmr_loans(struct peer *peer, const struct step *step, struct result *result)
+{
+	const struct region *file = &peer->regions[DEMO_FILE];
+	struct window old, new;
+	uint8_t before[DEMO_SHA256_LEN], after[DEMO_SHA256_LEN];
+	bool verdict;
+	int err;
+
+	(void)step;
+	ask_loan(peer->control, DEMO_FILE, 0, 0, NULL);		/* of an earlier peer */
+	err = ask_hash(peer->control, DEMO_FILE, 0, 0, before);
+	if (!err)
+		err = ask_loan(peer->control, DEMO_FILE, first.offset, first.length, &old);
+	if (err)
+		return lost(result, "first loan", err);
+	verdict = reads_of(peer, peer->control, DEMO_FILE, &first, &old, result) &&
+		  loan_refuses(peer, READ, &old, -1, 1, result) &&
+		  loan_refuses(peer, READ, &old, old.length, 1, result) &&
+		  loan_refuses(peer, READ, &old, old.length - 1, 2, result) &&
+		  loan_refuses(peer, WRITE, &old, 0, 64, result);
+	err = ask_loan(peer->control, DEMO_FILE, 0, 16, NULL);
+	if (verdict && err != EBUSY)
+		verdict = say(result, false, "a second loan was answered with %d", err);
+	err = ask_loan(peer->control, DEMO_FILE, 0, 0, NULL);
+	if (err)
+		return lost(result, "give back", err);
+	if (!verdict || !loan_refuses(peer, READ, &old, 0, old.length, result))
+		return false;
+
+	err = ask_loan(peer->control, DEMO_FILE, file->length, 1, NULL);
+	if (err != ERANGE)
+		return say(result, false, "a loan past the end was answered with %d", err);
+	err = ask_loan(peer->control, DEMO_FILE, second.offset, second.length, &new);
+	if (err)
+		return lost(result, "second loan", err);
+	if (old.rkey == new.rkey)
+		return say(result, false, "the key did not change");
+	verdict = reads_of(peer, peer->control, DEMO_FILE, &second, &new, result) &&
+		  loan_refuses(peer, READ, &old, 0, 1, result);
+	err = ask_loan(peer->control, DEMO_FILE, 0, 0, NULL);
+	if (!err)
+		err = ask_hash(peer->control, DEMO_FILE, 0, 0, after);
+	if (!err)
+		err = ask_loan(peer->control, DEMO_FILE, 0, 16, NULL);
+	if (!verdict)
+		return false;
+	if (err)
+		return lost(result, "give back", err);
+	return say(result, !memcmp(before, after, sizeof(before)),
+		   "key %#x read its %u bytes and no more, dead when given back; then key %#x",
+		   old.rkey, first.length, new.rkey);
 }
