@@ -47,6 +47,7 @@ struct ib_phys_buf {
  * @mr_access_flags: the rights it was registered with
  * @lkey: key for local work requests
  * @rkey: key for remote peers, 0 where no remote right was given
+ * @stale: user memory that its owner unmapped (the classic structure ends before this)
  */
 struct ib_mr_attr {
 	struct ib_pd *pd;
@@ -55,6 +56,7 @@ struct ib_mr_attr {
 	int mr_access_flags;
 	u32 lkey;
 	u32 rkey;
+	bool stale;
 };
 
 /*
