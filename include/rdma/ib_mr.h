@@ -173,6 +173,9 @@ struct ib_mr *ib_mr_reg_user(struct ib_pd *pd, unsigned long start,
 			     size_t length, int access, const u64 *iova);
 bool ib_mr_is_stale(struct ib_mr *mr);
 
+/* Wait for packets that were let in before a key was withdrawn. */
+void ib_mr_fence(void);
+
 /* Keep a PD's hidden registration queue pair alive between objects. */
 int ib_mr_pd_get(struct ib_pd *pd);
 void ib_mr_pd_put(struct ib_pd *pd);
