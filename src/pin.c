@@ -263,8 +263,8 @@ EXPORT_SYMBOL(ib_mr_reg_user);
  * ib_mr_is_stale() - did the owner unmap the memory of a region?
  * @mr: handle
  *
- * ib_query_mr() says it too, in @stale. A stale region still works and harms nobody, since its pages
- * stay pinned, but no process sees them. It ends with ib_dereg_mr() as any other.
+ * ib_query_mr() says it too, in @stale. A stale region still works and harms nobody, since its
+ * pages stay pinned, but no process sees them. It ends with ib_dereg_mr() as any other.
  *
  * Context: process, may sleep.
  * Return: true for user memory that was unmapped, in part or whole, or whose process has exited.
