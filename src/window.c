@@ -291,13 +291,18 @@ static enum ib_mr_reason bind_nothing(struct ibmr_window *w, struct ib_qp *qp, u
 	return why;
 }
 
-/* The carrier of bind number @bind was flushed: the caller's queue pair broke before its turn. */
-void ibmr_window_flushed(struct ibmr_window *w, u64 bind)
+/*
+ * The carrier of bind number @bind completed, or was flushed: the caller's queue pair broke before
+ * its turn. A completion may overtake the call that posted its carrier, which has yet to withdraw
+ * the binding before: whoever is told of it, and then gives the memory away, must find that done.
+ * The call has the lock until it is.
+ */
+void ibmr_window_completed(struct ibmr_window *w, u64 bind, bool flushed)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&w->lock, flags);
-	if (w->binds == bind)
+	if (flushed && w->binds == bind)
 		unbind(w, NULL);
 	spin_unlock_irqrestore(&w->lock, flags);
 }
