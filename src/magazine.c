@@ -86,17 +86,23 @@ static unsigned int margin(const struct ibmr_mag *mag)
 
 static unsigned int limit(const struct ibmr_mag *mag)
 {
+	/* All who share it may want these rights at one time, whatever they were promised. */
+	unsigned int users = max(mag->promised, READ_ONCE(mag->shared));
 	unsigned int floor = mag->promised + 1;
 	unsigned int n = READ_ONCE(ibmr_stock_limit);
 
-	return max(floor, n ? n : 4 * mag->promised + 1024);
+	return max(floor, n ? n : 4 * users + 1024);
 }
 
 /* Under mag->lock, or before the magazine is known. */
 static void set_target(struct ibmr_mag *mag, unsigned int target)
 {
+	unsigned int used;
+
 	mag->target = min(target, limit(mag));
-	mag->low = max(margin(mag) / 2, (mag->target - mag->promised) / 4);
+	/* What is kept in use, promised or not, is not spare. */
+	used = max(mag->promised, mag->in_use);
+	mag->low = max(margin(mag) / 2, (mag->target - min(mag->target, used)) / 4);
 	mag->batch = clamp(margin(mag) / 2, 1U, (unsigned int)ARM_BATCH);
 }
 
@@ -376,7 +382,7 @@ static void plan(struct ibmr_mag *mag, struct ibmr_stack *again, struct ibmr_sta
 	}
 	have = mag->stock.nr + again->nr + exchange->nr;
 	if (have < mag->low || mag->empties != seen) {
-		set_target(mag, mag->target + max(16U, mag->target / 4));
+		set_target(mag, mag->target + max(margin(mag), mag->target / 4));
 		while (have < 2 * mag->low && (a = ibmr_stack_pop(&mag->retired))) {
 			ibmr_stack_push(exchange, a);
 			have++;
@@ -435,8 +441,10 @@ static void mag_shrink(struct work_struct *work)
 	/* A grace period is below 200 ms, so a 25th of what 5 s took, and a quarter more. */
 	want = min_t(u64, (mag->takes - mag->seen_takes) / 20, UINT_MAX / 2);
 	mag->seen_takes = mag->takes;
-	floor = mag->promised + margin(mag);
-	set_target(mag, max(floor, mag->promised + want));
+	floor = max(mag->promised, mag->in_use);
+	want += floor;
+	floor += margin(mag);
+	set_target(mag, max(floor, want));
 	while (mag->created - surplus.nr > mag->target && mag->stock.nr > mag->low) {
 		a = ibmr_stack_pop(&mag->stock);
 		ibmr_stack_push(&surplus, a);
