@@ -497,6 +497,47 @@ void ibmr_mag_flush(struct ibmr_mag *mag)
 	memalloc_noio_restore(noio);
 }
 
+/* Move what has @tag. Under mag->lock. */
+static void pick(struct ibmr_stack *from, const void *tag, struct ibmr_stack *to)
+{
+	struct ibmr_stack all = ibmr_stack_steal(from);
+	struct ibmr_armed *a;
+
+	while ((a = ibmr_stack_pop(&all)))
+		ibmr_stack_push(a->tag == tag ? to : from, a);
+}
+
+/**
+ * ibmr_mags_fence() - wait until nothing can use MRs any more that were mapped for one thing
+ * @dev: device, entered
+ * @tag: what they were tagged with, under their magazine's lock; none is in use any more
+ *
+ * Those that still wait are exchanged, in whichever magazine they are.
+ * Context: process, may sleep.
+ */
+void ibmr_mags_fence(struct ibmr_dev *dev, const void *tag)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct ibmr_mag *mag;
+
+	mutex_lock(&dev->mag_lock);
+	list_for_each_entry(mag, &dev->mags, entry) {
+		struct ibmr_stack mine = {};
+
+		if (!READ_ONCE(mag->tagged))
+			continue;
+		mutex_lock(&mag->hand);
+		spin_lock_irq(&mag->lock);
+		pick(&mag->retired, tag, &mine);
+		pick(&mag->quarantine, tag, &mine);
+		spin_unlock_irq(&mag->lock);
+		replace(mag, &mine);
+		mutex_unlock(&mag->hand);
+	}
+	mutex_unlock(&dev->mag_lock);
+	memalloc_noio_restore(noio);
+}
+
 /**
  * ibmr_mag_promise() - have so many more ready
  * @mag: magazine
@@ -584,20 +625,22 @@ void ibmr_mag_destroy(struct ibmr_mag *mag)
 	cancel_delayed_work_sync(&mag->shrink);
 
 	down_read(&dev->removal);
-	mutex_lock(&dev->mag_lock);
-	list_del(&mag->entry);
-	mutex_unlock(&dev->mag_lock);
 	if (!mag->gone) {
 		struct ibmr_stack all = {};
 
+		mutex_lock(&mag->hand);	/* a fence waits for what is not fenced yet */
 		spin_lock_irq(&mag->lock);
 		while ((a = ibmr_stack_pop(&mag->stock)) || (a = ibmr_stack_pop(&mag->retired)) ||
 		       (a = ibmr_stack_pop(&mag->quarantine)) || (a = ibmr_stack_pop(&mag->due)))
 			ibmr_stack_push(&all, a);
 		spin_unlock_irq(&mag->lock);
 		destroy_all(mag, &all);
+		mutex_unlock(&mag->hand);
 	}
 	WARN_ON(mag->created);
+	mutex_lock(&dev->mag_lock);
+	list_del(&mag->entry);
+	mutex_unlock(&dev->mag_lock);
 	up_read(&dev->removal);
 	ibmr_mag_drop(mag);
 }
