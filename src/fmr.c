@@ -120,16 +120,6 @@ refuse:
 }
 EXPORT_SYMBOL(ib_alloc_fmr);
 
-/* With interrupts off and the MR in hand, parked. */
-static bool fmr_live_map(const struct ibmr_fmr *fmr, struct ibmr_armed *a,
-			 struct scatterlist *sgl, const u64 *page_list, int list_len, u64 iova)
-{
-	unsigned int nents = ibmr_fmr_sg(sgl, page_list, list_len, fmr->page_shift);
-
-	return ibmr_live_map(a->drv, sgl, nents, (u64)list_len << fmr->page_shift, iova,
-			     PAGE_SHIFT);
-}
-
 static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int list_len, u64 iova)
 {
 	struct ibmr_mag *mag = fmr->mag;
@@ -150,7 +140,8 @@ static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int
 	if (why)
 		goto out;
 
-	if (unlikely(!fmr_live_map(fmr, a, scratch, page_list, list_len, iova))) {
+	if (unlikely(!ibmr_fmr_live_map(a->drv, scratch, page_list, list_len, iova,
+					fmr->page_shift))) {
 		spin_lock(&mag->lock);
 		ibmr_mag_untake(mag, a);
 		spin_unlock(&mag->lock);

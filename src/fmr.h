@@ -11,34 +11,64 @@
 
 enum ib_mr_reason ibmr_fmr_args(int max_pages, int page_shift, int access);
 
-/*
- * A page list as a scatterlist. Neighbours that touch become one entry, which is cheaper for the
- * driver; classic drivers did not look at an entry's offset in its page, so it is cut off here.
- * Return: entries used.
- */
-static inline unsigned int ibmr_fmr_sg(struct scatterlist *sgl, const u64 *pages, unsigned int nr,
-				       unsigned int page_shift)
+/* fmr_sg.c */
+unsigned int ibmr_fmr_sg(struct scatterlist *sgl, const u64 *pages, unsigned int nr,
+			 unsigned int page_shift);
+enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatterlist *from,
+				    int nents, unsigned int offset, u64 length, u64 iova,
+				    unsigned int max, unsigned int *used);
+bool ibmr_fmr_map_merged(struct ib_mr *drv, struct scatterlist *sgl, const u64 *pages,
+			 unsigned int nr, u64 iova, unsigned int page_shift);
+
+/* Do the first or the last two touch? Then others may as well. */
+static inline bool ibmr_fmr_touch(const u64 *pages, unsigned int nr)
 {
-	const u64 size = 1ULL << page_shift, mask = ~(size - 1);
-	struct scatterlist *sg = sgl;
-	u64 end = pages[0] & mask;
-	unsigned int i, len = 0;
+	return nr > 1 && (pages[1] - pages[0] == PAGE_SIZE ||
+			  pages[nr - 1] - pages[nr - 2] == PAGE_SIZE);
+}
 
-	sg_dma_address(sg) = end;
-	for (i = 0; i < nr; i++) {
-		u64 addr = pages[i] & mask;
+/**
+ * ibmr_fmr_live_map() - live-map a page list
+ * @drv: MR, armed and parked
+ * @sgl: what ibmr_live_begin() returned
+ * @pages: the list, offsets in a page ignored
+ * @nr: its entries
+ * @iova: address of the first byte
+ * @page_shift: log2 of the page size of the list
+ *
+ * The common list has single pages here and there, and goes as it is, eight at a time. An address
+ * with an offset in its page, which classic drivers did not look at, makes the driver stop there
+ * (it is no neighbour of the one before it, which ends with a page); that list, as any other, goes
+ * the longer way.
+ */
+static __always_inline bool ibmr_fmr_live_map(struct ib_mr *drv, struct scatterlist *sgl,
+					      const u64 *pages, unsigned int nr, u64 iova,
+					      unsigned int page_shift)
+{
+	struct scatterlist *plain, *sg;
+	const u64 *page = pages;
+	unsigned int left = nr;
 
-		if (unlikely(addr != end || len > (U32_MAX >> 1))) {
-			sg_dma_len(sg) = len;
-			sg++;
-			sg_dma_address(sg) = addr;
-			len = 0;
-		}
-		len += size;
-		end = addr + size;
+	if (unlikely(page_shift != PAGE_SHIFT || nr > IBMR_LIVE_PAGES ||
+		     ibmr_fmr_touch(pages, nr)))
+		return ibmr_fmr_map_merged(drv, sgl, pages, nr, iova, page_shift);
+
+	plain = this_cpu_ptr(ibmr_plain)->sgl;
+	for (sg = plain; left >= 8; left -= 8, page += 8, sg += 8) {
+		sg_dma_address(&sg[0]) = page[0];
+		sg_dma_address(&sg[1]) = page[1];
+		sg_dma_address(&sg[2]) = page[2];
+		sg_dma_address(&sg[3]) = page[3];
+		sg_dma_address(&sg[4]) = page[4];
+		sg_dma_address(&sg[5]) = page[5];
+		sg_dma_address(&sg[6]) = page[6];
+		sg_dma_address(&sg[7]) = page[7];
 	}
-	sg_dma_len(sg) = len;
-	return sg - sgl + 1;
+	for (; left; left--)
+		sg_dma_address(sg++) = *page++;
+	sg_dma_address(plain) &= PAGE_MASK;
+	return likely(ibmr_live_map(drv, plain, nr, (u64)nr << PAGE_SHIFT, iova, PAGE_SHIFT)) ||
+	       ibmr_fmr_map_merged(drv, sgl, pages, nr, iova, page_shift);
 }
 
 #endif /* IBMR_FMR_H */

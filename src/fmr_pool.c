@@ -23,7 +23,7 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/jhash.h>
+#include <linux/hash.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <linux/swait.h>
@@ -38,9 +38,10 @@ module_param(cache_idle_ms, uint, 0644);
 MODULE_PARM_DESC(cache_idle_ms,
 		 "how long a pool with cache keeps a mapping that nobody uses (0: until the flush)");
 
-/* @pub has the caller's page list behind it, so it comes last. */
+/* @pub has the caller's page list behind it, so it comes last. @next: in pool->free. */
 struct pool_entry {
 	struct ib_fmr fmr;
+	struct pool_entry *next;
 	struct ibmr_armed *armed;	/* mapped, or withdrawn and kept for its key */
 	unsigned long idle_since;
 	bool mapped;
@@ -50,7 +51,8 @@ struct pool_entry {
 /**
  * struct ib_fmr_pool - a pool
  * @mag: its magazine; mag->lock guards what follows
- * @free_list: entries to take, from the head
+ * @free: entries to take, without cache: the last one released is the first to be taken
+ * @free_list: the same with cache: the one released first is
  * @buckets: mapped entries by first page, with cache; NULL without
  * @dirty: released since the last flush
  * @wake: the flush work wants to know of releases
@@ -70,6 +72,7 @@ struct pool_entry {
  */
 struct ib_fmr_pool {
 	struct ibmr_mag *mag;
+	struct pool_entry *free;
 	struct list_head free_list;
 	struct hlist_head *buckets;
 	int dirty;
@@ -89,7 +92,7 @@ struct ib_fmr_pool {
 	wait_queue_head_t flushed;
 };
 
-#define POOL_BUCKETS	256
+#define POOL_BUCKETS_BITS	8
 
 static struct pool_entry *to_entry(struct ib_pool_fmr *pub)
 {
@@ -98,10 +101,44 @@ static struct pool_entry *to_entry(struct ib_pool_fmr *pub)
 
 static struct hlist_head *bucket(struct ib_fmr_pool *pool, u64 first_page)
 {
-	return &pool->buckets[jhash_2words(first_page, first_page >> 32, 0) % POOL_BUCKETS];
+	return &pool->buckets[hash_64(first_page, POOL_BUCKETS_BITS)];
+}
+
+/*
+ * The free list of a pool with cache. list.h's own would do, but distributions build with
+ * CONFIG_DEBUG_LIST, and its checks are a sixth of what a cached map and unmap take.
+ */
+static void lru_del(struct pool_entry *e)
+{
+	__list_del(e->pub.list.prev, e->pub.list.next);
+}
+
+static void lru_add_tail(struct ib_fmr_pool *pool, struct pool_entry *e)
+{
+	struct list_head *new = &e->pub.list, *last = pool->free_list.prev;
+
+	new->next = &pool->free_list;
+	new->prev = last;
+	pool->free_list.prev = new;
+	last->next = new;
 }
 
 /* --- the caller's path: any context, under mag->lock unless said otherwise --- */
+
+static bool same_pages(const u64 *a, const u64 *b, unsigned int nr)
+{
+	u64 differ = 0;
+
+	for (; nr >= 8; nr -= 8, a += 8, b += 8) {
+		differ |= (a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]) |
+			  (a[4] ^ b[4]) | (a[5] ^ b[5]) | (a[6] ^ b[6]) | (a[7] ^ b[7]);
+		if (differ)
+			return false;
+	}
+	for (; nr; nr--)
+		differ |= *a++ ^ *b++;
+	return !differ;
+}
 
 static struct pool_entry *cache_find(struct ib_fmr_pool *pool, const u64 *page_list, int list_len,
 				     u64 iova)
@@ -110,7 +147,7 @@ static struct pool_entry *cache_find(struct ib_fmr_pool *pool, const u64 *page_l
 
 	hlist_for_each_entry(pub, bucket(pool, page_list[0]), cache_node)
 		if (pub->io_virtual_address == iova && pub->page_list_len == list_len &&
-		    !memcmp(pub->page_list, page_list, list_len * sizeof(*page_list)))
+		    same_pages(pub->page_list, page_list, list_len))
 			return to_entry(pub);
 	return NULL;
 }
@@ -127,40 +164,57 @@ static void entry_withdraw(struct ib_fmr_pool *pool, struct pool_entry *e)
 	ibmr_mag_retire(pool->mag, a);
 }
 
-/* An entry to map and an MR for it, parked. The entry is off the free list then. */
-static enum ib_mr_reason entry_take(struct ib_fmr_pool *pool, struct pool_entry **entry,
-				    struct ibmr_armed **armed)
+/* An entry to map and an MR for it, parked; NULL, with the reason in *@why. It is not free then. */
+static __always_inline struct pool_entry *entry_take(struct ib_fmr_pool *pool,
+						     struct ibmr_armed **armed,
+						     enum ib_mr_reason *why)
 {
 	struct ibmr_mag *mag = pool->mag;
-	struct pool_entry *e;
+	struct pool_entry *e = pool->free;
 	struct ibmr_armed *a;
 
+	*why = IB_MR_WHY_NO_DEVICE;
 	if (unlikely(mag->gone))
-		return IB_MR_WHY_NO_DEVICE;
-	if (list_empty(&pool->free_list))
-		return IB_MR_WHY_POOL_EMPTY;
-	e = list_first_entry(&pool->free_list, struct pool_entry, pub.list);
+		return NULL;
+	*why = IB_MR_WHY_POOL_EMPTY;
+	if (pool->buckets && !list_empty(&pool->free_list))
+		e = list_first_entry(&pool->free_list, struct pool_entry, pub.list);
+	if (unlikely(!e))
+		return NULL;
 	a = e->armed;
 	if (a && !e->mapped) {		/* kept for its key, see key_maps */
 		a->uses++;
 	} else {
 		a = ibmr_mag_take(mag);
-		if (!a)
-			return IB_MR_WHY_POOL_EMPTY;
+		if (unlikely(!a))
+			return NULL;
 	}
-	list_del(&e->pub.list);
-	/* Nobody may hit what is about to be mapped to other pages. */
-	if (pool->buckets)
+	if (!pool->buckets) {
+		pool->free = e->next;
+	} else {
+		lru_del(e);
+		/* Nobody may hit what is about to be mapped to other pages. */
 		hlist_del_init(&e->pub.cache_node);
+	}
 	pool->users++;
-	*entry = e;
 	*armed = a;
-	return IB_MR_WHY_OK;
+	return e;
+}
+
+static void entry_free(struct ib_fmr_pool *pool, struct pool_entry *e)
+{
+	if (pool->buckets) {
+		list_add(&e->pub.list, &pool->free_list);
+	} else {
+		e->next = pool->free;
+		pool->free = e;
+	}
 }
 
 /* The map failed: as if nothing had happened. */
 static void entry_untake(struct ib_fmr_pool *pool, struct pool_entry *e, struct ibmr_armed *a)
 {
+	spin_lock(&pool->mag->lock);
 	if (e->armed != a)
 		ibmr_mag_untake(pool->mag, a);
 	else
@@ -168,15 +222,18 @@ static void entry_untake(struct ib_fmr_pool *pool, struct pool_entry *e, struct 
 	if (e->mapped)
 		hlist_add_head(&e->pub.cache_node, bucket(pool, e->pub.page_list[0]));
 	pool->users--;
-	list_add(&e->pub.list, &pool->free_list);
+	entry_free(pool, e);
+	spin_unlock(&pool->mag->lock);
 }
 
-/* @a maps what was asked for: it becomes the entry's. */
-static void entry_publish(struct ib_fmr_pool *pool, struct pool_entry *e, struct ibmr_armed *a,
-			  u64 iova)
+/*
+ * @a maps what was asked for: it becomes the entry's. No lock: the entry is its user's alone until
+ * it is released. The removal of the device, which withdraws every MR there is, has waited for our
+ * section with interrupts off if we did not see mag->gone.
+ */
+static __always_inline void entry_publish(struct ib_fmr_pool *pool, struct pool_entry *e,
+					  struct ibmr_armed *a, u64 iova)
 {
-	if (e->mapped)
-		entry_withdraw(pool, e);	/* what it cached before */
 	e->armed = a;
 	e->mapped = true;
 	e->fmr.lkey = a->key;
@@ -187,13 +244,23 @@ static void entry_publish(struct ib_fmr_pool *pool, struct pool_entry *e, struct
 	ibmr_publish(a, pool->pd);
 }
 
-/* Only what a page list says can be asked for again. */
-static void cache_insert(struct ib_fmr_pool *pool, struct pool_entry *e, const u64 *page_list,
-			 int list_len)
+/*
+ * The same for a pool with cache, under the lock: what the entry cached before is withdrawn, and
+ * it can be hit from now on. Without @page_list it cannot: only a page list can be asked for again.
+ */
+static void entry_publish_cached(struct ib_fmr_pool *pool, struct pool_entry *e,
+				 struct ibmr_armed *a, u64 iova, const u64 *page_list, int list_len)
 {
+	spin_lock(&pool->mag->lock);
+	if (e->mapped)
+		entry_withdraw(pool, e);
+	entry_publish(pool, e, a, iova);
 	e->pub.page_list_len = list_len;
-	memcpy(e->pub.page_list, page_list, list_len * sizeof(*page_list));
-	hlist_add_head(&e->pub.cache_node, bucket(pool, page_list[0]));
+	if (list_len) {
+		memcpy(e->pub.page_list, page_list, list_len * sizeof(*page_list));
+		hlist_add_head(&e->pub.cache_node, bucket(pool, page_list[0]));
+	}
+	spin_unlock(&pool->mag->lock);
 }
 
 static struct ib_pool_fmr *cache_hit(struct ib_fmr_pool *pool, const u64 *page_list, int list_len,
@@ -207,7 +274,7 @@ static struct ib_pool_fmr *cache_hit(struct ib_fmr_pool *pool, const u64 *page_l
 		e = cache_find(pool, page_list, list_len, iova);
 	if (e) {
 		if (!e->pub.ref_count++) {
-			list_del(&e->pub.list);
+			lru_del(e);
 			pool->users++;
 		}
 		pool->hits++;
@@ -245,13 +312,12 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 	struct pool_entry *e;
 	struct ibmr_armed *a;
 	unsigned long flags;
-	unsigned int nents;
 
 	if (unlikely(list_len < 1 || list_len > pool->param.max_pages_per_fmr))
 		return pool_refuse(pool, IB_MR_WHY_FMR_ARGS, __func__);
 	if (unlikely(io_virtual_address & ((1ULL << shift) - 1)))
 		return pool_refuse(pool, IB_MR_WHY_IOVA_ALIGN, __func__);
-	why = ibmr_access_range(io_virtual_address, length);
+	why = ibmr_access_range_fast(io_virtual_address, length);
 	if (unlikely(why))
 		return pool_refuse(pool, why, __func__);
 	if (unlikely(ibmr_fail_map) && ibmr_map_fails())
@@ -264,82 +330,28 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 
 	sgl = ibmr_live_begin(&flags);
 	spin_lock(&mag->lock);
-	why = entry_take(pool, &e, &a);
+	e = entry_take(pool, &a, &why);
 	spin_unlock(&mag->lock);
-	if (unlikely(why))
-		goto out;
-
-	nents = ibmr_fmr_sg(sgl, page_list, list_len, shift);
-	if (unlikely(!ibmr_live_map(a->drv, sgl, nents, length, io_virtual_address,
-				    PAGE_SHIFT)))
-		why = IB_MR_WHY_FMR_ARGS;
-
-	spin_lock(&mag->lock);
-	if (unlikely(why)) {
+	if (unlikely(!e))
+		goto refuse;
+	if (unlikely(!ibmr_fmr_live_map(a->drv, sgl, page_list, list_len, io_virtual_address,
+					shift))) {
 		entry_untake(pool, e, a);
-	} else {
-		entry_publish(pool, e, a, io_virtual_address);
-		if (pool->buckets)
-			cache_insert(pool, e, page_list, list_len);
+		why = IB_MR_WHY_FMR_ARGS;
+		goto refuse;
 	}
-	spin_unlock(&mag->lock);
-out:
+	if (pool->buckets)
+		entry_publish_cached(pool, e, a, io_virtual_address, page_list, list_len);
+	else
+		entry_publish(pool, e, a, io_virtual_address);
 	ibmr_live_end(flags);
-	return unlikely(why) ? pool_refuse(pool, why, __func__) : &e->pub;
+	return &e->pub;
+
+refuse:
+	ibmr_live_end(flags);
+	return pool_refuse(pool, why, __func__);
 }
 EXPORT_SYMBOL(ib_fmr_pool_map_phys);
-
-/*
- * [@offset, @offset + @length) of a DMA-mapped list as another list, neighbours merged. The inner
- * boundaries must be on pages, and iova congruent to the first byte.
- */
-static enum ib_mr_reason sg_range(struct scatterlist *to, const struct scatterlist *from, int nents,
-				  unsigned int offset, u64 length, u64 iova, unsigned int max,
-				  unsigned int *used)
-{
-	struct scatterlist *sg = to;
-	unsigned int n = 0;
-	u64 pages = 0, end = 0;
-	int i;
-
-	for (i = 0; i < nents && length; i++) {
-		u64 addr = sg_dma_address(from);
-		u64 len = sg_dma_len(from);
-
-		from = sg_next((struct scatterlist *)from);
-		if (offset >= len) {
-			offset -= len;
-			continue;
-		}
-		addr += offset;
-		len = min(len - offset, length);
-		offset = 0;
-		length -= len;
-		if (n && addr == end && sg_dma_len(sg) + len <= U32_MAX) {
-			sg_dma_len(sg) += len;
-		} else {
-			if (n && !PAGE_ALIGNED(addr | end))
-				return IB_MR_WHY_INNER_BOUNDARY;
-			if (!n && (addr ^ iova) & ~PAGE_MASK)
-				return IB_MR_WHY_IOVA_ALIGN;
-			if (n == IBMR_LIVE_PAGES)
-				return IB_MR_WHY_TOO_MANY_PAGES;
-			sg = &to[n++];
-			sg_dma_address(sg) = addr;
-			sg_dma_len(sg) = len;
-		}
-		end = addr + len;
-	}
-	if (length)
-		return IB_MR_WHY_PAST_END;
-	for (i = 0; i < n; i++)
-		pages += ((sg_dma_address(&to[i]) + sg_dma_len(&to[i]) - 1) >> PAGE_SHIFT) -
-			 (sg_dma_address(&to[i]) >> PAGE_SHIFT) + 1;
-	if (pages > max)
-		return IB_MR_WHY_TOO_MANY_PAGES;
-	*used = n;
-	return IB_MR_WHY_OK;
-}
 
 /**
  * ib_fmr_pool_map_sg() - map an FMR of a pool to bytes
@@ -368,35 +380,36 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 	unsigned long flags;
 	unsigned int used;
 
-	why = sgl && nents > 0 ? ibmr_access_range(iova, length) : IB_MR_WHY_NULL_ARG;
+	why = sgl && nents > 0 ? ibmr_access_range_fast(iova, length) : IB_MR_WHY_NULL_ARG;
 	if (!why && ibmr_fail_map && ibmr_map_fails())
 		why = IB_MR_WHY_POOL_EMPTY;
 	if (unlikely(why))
 		return pool_refuse(pool, why, __func__);
 
 	scratch = ibmr_live_begin(&flags);
-	why = sg_range(scratch, sgl, nents, offset, length, iova, mag->capacity, &used);
+	why = ibmr_fmr_sg_range(scratch, sgl, nents, offset, length, iova, mag->capacity, &used);
 	if (unlikely(why))
-		goto out;
+		goto refuse;
 	spin_lock(&mag->lock);
-	why = entry_take(pool, &e, &a);
+	e = entry_take(pool, &a, &why);
 	spin_unlock(&mag->lock);
-	if (unlikely(why))
-		goto out;
-
-	if (unlikely(!ibmr_live_map(a->drv, scratch, used, length, iova, PAGE_SHIFT)))
-		why = IB_MR_WHY_FMR_ARGS;
-	spin_lock(&mag->lock);
-	if (unlikely(why)) {
+	if (unlikely(!e))
+		goto refuse;
+	if (unlikely(!ibmr_live_map(a->drv, scratch, used, length, iova, PAGE_SHIFT))) {
 		entry_untake(pool, e, a);
-	} else {
-		entry_publish(pool, e, a, iova);
-		e->pub.page_list_len = 0;
+		why = IB_MR_WHY_FMR_ARGS;
+		goto refuse;
 	}
-	spin_unlock(&mag->lock);
-out:
+	if (pool->buckets)
+		entry_publish_cached(pool, e, a, iova, NULL, 0);
+	else
+		entry_publish(pool, e, a, iova);
 	ibmr_live_end(flags);
-	return unlikely(why) ? pool_refuse(pool, why, __func__) : &e->pub;
+	return &e->pub;
+
+refuse:
+	ibmr_live_end(flags);
+	return pool_refuse(pool, why, __func__);
 }
 EXPORT_SYMBOL(ib_fmr_pool_map_sg);
 
@@ -412,18 +425,19 @@ static void pool_kick_flush(struct ib_fmr_pool *pool, bool fence)
 static void entry_release(struct ib_fmr_pool *pool, struct pool_entry *e)
 {
 	pool->users--;
-	if (e->pub.cache_node.pprev && !pool->destroyed) {
+	if (pool->buckets && e->pub.cache_node.pprev && !pool->destroyed) {
 		e->idle_since = jiffies;
-		list_add_tail(&e->pub.list, &pool->free_list);
+		lru_add_tail(pool, e);
 		return;
 	}
-	if (e->armed->uses + 1 < pool->param.key_maps && e->armed->drv && !e->armed->invalidated) {
+	if (pool->param.key_maps > 1 && e->armed->uses + 1 < pool->param.key_maps &&
+	    e->armed->drv && !e->armed->invalidated) {
 		ibmr_withdraw(e->armed, pool->mag->dev);
 		e->mapped = false;
 	} else {
 		entry_withdraw(pool, e);
 	}
-	list_add(&e->pub.list, &pool->free_list);
+	entry_free(pool, e);
 	pool->dirty++;
 	if (unlikely(pool->wake) && (pool->destroyed || pool->dirty >= pool->param.dirty_watermark))
 		pool_kick_flush(pool, false);
@@ -461,12 +475,18 @@ static bool withdraw_idle(struct ib_fmr_pool *pool, bool all)
 {
 	unsigned long limit = msecs_to_jiffies(READ_ONCE(cache_idle_ms));
 	struct ib_pool_fmr *pub;
+	struct pool_entry *e;
 	bool left = false;
 
 	spin_lock_irq(&pool->mag->lock);
+	for (e = pool->free; e; e = e->next) {	/* kept for their keys */
+		if (e->armed) {
+			e->pub.remap_count = 0;
+			entry_withdraw(pool, e);
+		}
+	}
 	list_for_each_entry(pub, &pool->free_list, list) {
-		struct pool_entry *e = to_entry(pub);
-
+		e = to_entry(pub);
 		if (!e->armed)
 			continue;
 		if (!all && (!limit || time_before(jiffies, e->idle_since + limit))) {
@@ -555,8 +575,13 @@ static void pool_free(struct ib_fmr_pool *pool)
 {
 	struct ibmr_dev *dev = pool->mag->dev;
 	struct ib_pool_fmr *pub, *next;
+	struct pool_entry *e;
 
 	withdraw_idle(pool, true);
+	while ((e = pool->free)) {
+		pool->free = e->next;
+		kfree(e);
+	}
 	list_for_each_entry_safe(pub, next, &pool->free_list, list)
 		kfree(to_entry(pub));
 	refcount_inc(&dev->refs);
@@ -585,7 +610,7 @@ static int add_entries(struct ib_fmr_pool *pool, unsigned int nr)
 		e->pub.fmr = &e->fmr;
 		e->pub.pool = pool;
 		INIT_HLIST_NODE(&e->pub.cache_node);
-		list_add_tail(&e->pub.list, &pool->free_list);
+		entry_free(pool, e);
 	}
 	return 0;
 }
@@ -655,7 +680,7 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 		goto refuse;
 	if (params->cache) {
 		pool->buckets = ibmr_should_fail() ? NULL :
-			kcalloc(POOL_BUCKETS, sizeof(*pool->buckets), GFP_KERNEL);
+			kcalloc(1 << POOL_BUCKETS_BITS, sizeof(*pool->buckets), GFP_KERNEL);
 		if (!pool->buckets)
 			goto undo;
 	}
