@@ -20,11 +20,13 @@ enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatter
 bool ibmr_fmr_map_merged(struct ib_mr *drv, struct scatterlist *sgl, const u64 *pages,
 			 unsigned int nr, u64 iova, unsigned int page_shift);
 
-/* Do the first or the last two touch? Then others may as well. */
-static inline bool ibmr_fmr_touch(const u64 *pages, unsigned int nr)
+/* Do the first two touch, or the last two? Then others may as well. */
+static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned int nr)
 {
-	return nr > 1 && (pages[1] - pages[0] == PAGE_SIZE ||
-			  pages[nr - 1] - pages[nr - 2] == PAGE_SIZE);
+	if (nr == 1)
+		return false;
+	return pages[1] - pages[0] == PAGE_SIZE ||
+	       (nr > 8 && pages[nr - 1] - pages[nr - 2] == PAGE_SIZE);
 }
 
 /**
@@ -36,7 +38,7 @@ static inline bool ibmr_fmr_touch(const u64 *pages, unsigned int nr)
  * @iova: address of the first byte
  * @page_shift: log2 of the page size of the list
  *
- * The common list has single pages here and there, and goes as it is, eight at a time. An address
+ * @nr is at most IBMR_LIVE_PAGES. The common list has single pages here and there, and goes as it is, eight at a time. An address
  * with an offset in its page, which classic drivers did not look at, makes the driver stop there
  * (it is no neighbour of the one before it, which ends with a page); that list, as any other, goes
  * the longer way.
@@ -45,16 +47,15 @@ static __always_inline bool ibmr_fmr_live_map(struct ib_mr *drv, struct scatterl
 					      const u64 *pages, unsigned int nr, u64 iova,
 					      unsigned int page_shift)
 {
+	const u64 *page = pages, *stop = pages + (nr & ~7U);
 	struct scatterlist *plain, *sg;
-	const u64 *page = pages;
-	unsigned int left = nr;
 
-	if (unlikely(page_shift != PAGE_SHIFT || nr > IBMR_LIVE_PAGES ||
-		     ibmr_fmr_touch(pages, nr)))
+	if (unlikely(page_shift != PAGE_SHIFT || ibmr_fmr_touch(pages, nr)))
 		return ibmr_fmr_map_merged(drv, sgl, pages, nr, iova, page_shift);
 
 	plain = this_cpu_ptr(ibmr_plain)->sgl;
-	for (sg = plain; left >= 8; left -= 8, page += 8, sg += 8) {
+	sg = plain;
+	for (; page != stop; page += 8, sg += 8) {
 		sg_dma_address(&sg[0]) = page[0];
 		sg_dma_address(&sg[1]) = page[1];
 		sg_dma_address(&sg[2]) = page[2];
@@ -64,8 +65,22 @@ static __always_inline bool ibmr_fmr_live_map(struct ib_mr *drv, struct scatterl
 		sg_dma_address(&sg[6]) = page[6];
 		sg_dma_address(&sg[7]) = page[7];
 	}
-	for (; left; left--)
-		sg_dma_address(sg++) = *page++;
+	if (nr & 4) {
+		sg_dma_address(&sg[0]) = page[0];
+		sg_dma_address(&sg[1]) = page[1];
+		sg_dma_address(&sg[2]) = page[2];
+		sg_dma_address(&sg[3]) = page[3];
+		page += 4;
+		sg += 4;
+	}
+	if (nr & 2) {
+		sg_dma_address(&sg[0]) = page[0];
+		sg_dma_address(&sg[1]) = page[1];
+		page += 2;
+		sg += 2;
+	}
+	if (nr & 1)
+		sg_dma_address(sg) = *page;
 	sg_dma_address(plain) &= PAGE_MASK;
 	return likely(ibmr_live_map(drv, plain, nr, (u64)nr << PAGE_SHIFT, iova, PAGE_SHIFT)) ||
 	       ibmr_fmr_map_merged(drv, sgl, pages, nr, iova, page_shift);
