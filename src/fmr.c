@@ -125,10 +125,9 @@ static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int
 	struct ibmr_mag *mag = fmr->mag;
 	struct ibmr_armed *a = NULL, *old;
 	enum ib_mr_reason why;
-	struct scatterlist *scratch;
 	unsigned long flags;
 
-	scratch = ibmr_live_begin(&flags);
+	ibmr_live_begin(&flags);
 	spin_lock(&mag->lock);
 	if (mag->gone)
 		why = IB_MR_WHY_NO_DEVICE;
@@ -140,8 +139,7 @@ static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int
 	if (why)
 		goto out;
 
-	if (unlikely(!ibmr_fmr_live_map(a->drv, scratch, page_list, list_len, iova,
-					fmr->page_shift))) {
+	if (unlikely(!ibmr_fmr_live_map(a->drv, page_list, list_len, iova, fmr->page_shift))) {
 		spin_lock(&mag->lock);
 		ibmr_mag_untake(mag, a);
 		spin_unlock(&mag->lock);

@@ -12,49 +12,43 @@
 enum ib_mr_reason ibmr_fmr_args(int max_pages, int page_shift, int access);
 
 /* fmr_sg.c */
-unsigned int ibmr_fmr_sg(struct scatterlist *sgl, const u64 *pages, unsigned int nr,
-			 unsigned int page_shift);
 enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatterlist *from,
 				    int nents, unsigned int offset, u64 length, u64 iova,
 				    unsigned int max, unsigned int *used);
-bool ibmr_fmr_map_merged(struct ib_mr *drv, struct scatterlist *sgl, const u64 *pages,
-			 unsigned int nr, u64 iova, unsigned int page_shift);
+bool ibmr_fmr_map_merged(struct ib_mr *drv, const u64 *pages, unsigned int nr, u64 iova,
+			 unsigned int page_shift);
 
 /* Do the first two touch, or the last two? Then others may as well. */
 static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned int nr)
 {
-	if (nr == 1)
-		return false;
 	return pages[1] - pages[0] == PAGE_SIZE ||
 	       (nr > 8 && pages[nr - 1] - pages[nr - 2] == PAGE_SIZE);
 }
 
 /**
- * ibmr_fmr_live_map() - live-map a page list
+ * ibmr_fmr_map_plain() - live-map a list of pages of PAGE_SIZE
  * @drv: MR, armed and parked
- * @sgl: what ibmr_live_begin() returned
  * @pages: the list, offsets in a page ignored
  * @nr: its entries
  * @iova: address of the first byte
- * @page_shift: log2 of the page size of the list
  *
- * @nr is at most IBMR_LIVE_PAGES. The common list has single pages here and there, and goes as it is, eight at a time. An address
+ * Context: as for ibmr_live_map(). @nr is at most IBMR_LIVE_PAGES. The common list has single pages here and there, and goes as it is, eight at a time. An address
  * with an offset in its page, which classic drivers did not look at, makes the driver stop there
  * (it is no neighbour of the one before it, which ends with a page); that list, as any other, goes
  * the longer way.
  */
-static __always_inline bool ibmr_fmr_live_map(struct ib_mr *drv, struct scatterlist *sgl,
-					      const u64 *pages, unsigned int nr, u64 iova,
-					      unsigned int page_shift)
+static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pages,
+					       unsigned int nr, u64 iova)
 {
 	const u64 *page = pages, *stop = pages + (nr & ~7U);
-	struct scatterlist *plain, *sg;
+	struct scatterlist *plain = this_cpu_ptr(ibmr_plain)->sgl, *sg = plain;
 
-	if (unlikely(page_shift != PAGE_SHIFT || ibmr_fmr_touch(pages, nr)))
-		return ibmr_fmr_map_merged(drv, sgl, pages, nr, iova, page_shift);
-
-	plain = this_cpu_ptr(ibmr_plain)->sgl;
-	sg = plain;
+	if (nr == 1) {
+		sg_dma_address(plain) = *pages;
+		goto map;
+	}
+	if (unlikely(ibmr_fmr_touch(pages, nr)))
+		return ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
 	for (; page != stop; page += 8, sg += 8) {
 		sg_dma_address(&sg[0]) = page[0];
 		sg_dma_address(&sg[1]) = page[1];
@@ -81,9 +75,19 @@ static __always_inline bool ibmr_fmr_live_map(struct ib_mr *drv, struct scatterl
 	}
 	if (nr & 1)
 		sg_dma_address(sg) = *page;
+map:
 	sg_dma_address(plain) &= PAGE_MASK;
 	return likely(ibmr_live_map(drv, plain, nr, (u64)nr << PAGE_SHIFT, iova, PAGE_SHIFT)) ||
-	       ibmr_fmr_map_merged(drv, sgl, pages, nr, iova, page_shift);
+	       ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
+}
+
+/* The same for pages of any size. */
+static inline bool ibmr_fmr_live_map(struct ib_mr *drv, const u64 *pages, unsigned int nr, u64 iova,
+				     unsigned int page_shift)
+{
+	return likely(page_shift == PAGE_SHIFT) ?
+	       ibmr_fmr_map_plain(drv, pages, nr, iova) :
+	       ibmr_fmr_map_merged(drv, pages, nr, iova, page_shift);
 }
 
 #endif /* IBMR_FMR_H */

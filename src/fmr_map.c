@@ -175,8 +175,8 @@ static __always_inline void publish(struct ib_fmr_pool *pool, struct pool_entry 
 				    struct ibmr_armed *a, u64 iova)
 {
 	e->armed = a;
-	e->fmr.lkey = a->key;
-	e->fmr.rkey = a->key;
+	WRITE_ONCE(e->fmr.lkey, a->key);	/* two stores: to join them takes the compiler longer */
+	WRITE_ONCE(e->fmr.rkey, a->key);
 	e->pub.ref_count = 1;
 	e->pub.remap_count++;
 	e->pub.io_virtual_address = iova;
@@ -252,28 +252,30 @@ static noinline enum ib_mr_reason check_phys(const struct ib_fmr_pool *pool, int
 
 /* --- the calls --- */
 
-static noinline struct ib_pool_fmr *map_cached(struct ib_fmr_pool *pool, const u64 *page_list,
-					       int list_len, u64 iova)
+/* With cache, or pages of another size than PAGE_SIZE. */
+static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u64 *page_list,
+					      int list_len, u64 iova)
 {
-	struct ib_pool_fmr *hit = cache_hit(pool, page_list, list_len, iova);
+	struct ib_pool_fmr *hit = pool->buckets ? cache_hit(pool, page_list, list_len, iova) : NULL;
 	enum ib_mr_reason why = IB_MR_WHY_OK;
-	struct scatterlist *sgl;
 	struct pool_entry *e;
 	struct ibmr_armed *a;
 	unsigned long flags;
 
 	if (likely(hit))
 		return hit;
-	sgl = ibmr_live_begin(&flags);
-	e = take_cached(pool, &a);
+	ibmr_live_begin(&flags);
+	e = pool->buckets ? take_cached(pool, &a) : take(pool, &a);
 	if (unlikely(!e)) {
 		why = none_taken(pool);
-	} else if (unlikely(!ibmr_fmr_live_map(a->drv, sgl, page_list, list_len, iova,
+	} else if (unlikely(!ibmr_fmr_live_map(a->drv, page_list, list_len, iova,
 					       pool->param.page_shift))) {
 		untake(pool, e, a);
 		why = IB_MR_WHY_FMR_ARGS;
-	} else {
+	} else if (pool->buckets) {
 		publish_cached(pool, e, a, iova, page_list, list_len);
+	} else {
+		publish(pool, e, a, iova);
 	}
 	ibmr_live_end(flags);
 	return why ? pool_refuse(pool, why, "ib_fmr_pool_map_phys") : &e->pub;
@@ -293,7 +295,6 @@ static noinline struct ib_pool_fmr *map_cached(struct ib_fmr_pool *pool, const u
 struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_list, int list_len,
 					 u64 io_virtual_address)
 {
-	struct scatterlist *sgl;
 	enum ib_mr_reason why;
 	struct pool_entry *e;
 	struct ibmr_armed *a;
@@ -306,17 +307,16 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 		if (why)
 			return pool_refuse(pool, why, __func__);
 	}
-	if (pool->buckets)
-		return map_cached(pool, page_list, list_len, io_virtual_address);
+	if (unlikely(pool->other))
+		return map_other(pool, page_list, list_len, io_virtual_address);
 
-	sgl = ibmr_live_begin(&flags);
+	ibmr_live_begin(&flags);
 	e = take(pool, &a);
 	if (unlikely(!e)) {
 		why = none_taken(pool);
 		goto refuse;
 	}
-	if (unlikely(!ibmr_fmr_live_map(a->drv, sgl, page_list, list_len, io_virtual_address,
-					pool->param.page_shift))) {
+	if (unlikely(!ibmr_fmr_map_plain(a->drv, page_list, list_len, io_virtual_address))) {
 		untake(pool, e, a);
 		why = IB_MR_WHY_FMR_ARGS;
 		goto refuse;
@@ -437,7 +437,6 @@ int ib_fmr_pool_unmap(struct ib_pool_fmr *fmr)
 			e->next = pool->free;
 			pool->free = e;
 			pool->users--;
-			pool->dirty++;
 			ibmr_mag_retire(mag, a);
 		} else {
 			release(pool, e);

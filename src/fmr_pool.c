@@ -252,6 +252,7 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 	pool->param = *params;
 	pool->wake = params->flush_function;
 	pool->plain = !params->cache && params->key_maps <= 1 && !pool->wake;
+	pool->other = params->cache || params->page_shift != PAGE_SHIFT;
 	pool->page_mask = (1ULL << params->page_shift) - 1;
 	pool->pd = pd;
 	pool->ipd = ipd;	/* with the user that ibmr_enter() counted */

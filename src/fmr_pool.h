@@ -23,11 +23,12 @@ struct pool_entry {
  * struct ib_fmr_pool - a pool
  * @mag: its magazine; mag->lock guards what follows
  * @plain: neither cache nor key_maps nor anybody to be woken: a release has one way to go
+ * @other: with cache, or of another page size than PAGE_SIZE: a map is not the short one
  * @page_mask: bits of an address within a page
  * @free: entries to take, without cache: the last one released is the first to be taken
  * @free_list: the same with cache: the one released first is
  * @buckets: mapped entries by first page, with cache; NULL without
- * @dirty: released since the last flush
+ * @dirty: released since the last flush; not counted when @plain, where nobody asks
  * @wake: the flush work wants to know of releases
  * @fence: the next flush is a fence
  * @users: entries in use
@@ -49,6 +50,7 @@ struct ib_fmr_pool {
 	struct list_head free_list;
 	struct hlist_head *buckets;
 	bool plain;
+	bool other;
 	u64 page_mask;
 	int dirty;
 	bool wake;

@@ -14,8 +14,8 @@
  * A page list. Classic drivers did not look at an entry's offset in its page, so it is cut off.
  * Return: entries used.
  */
-unsigned int ibmr_fmr_sg(struct scatterlist *sgl, const u64 *pages, unsigned int nr,
-			 unsigned int page_shift)
+static unsigned int ibmr_fmr_sg(struct scatterlist *sgl, const u64 *pages, unsigned int nr,
+				unsigned int page_shift)
 {
 	const u64 size = 1ULL << page_shift, mask = ~(size - 1);
 	struct scatterlist *sg = sgl;
@@ -39,10 +39,11 @@ unsigned int ibmr_fmr_sg(struct scatterlist *sgl, const u64 *pages, unsigned int
 	return sg - sgl + 1;
 }
 
-/* The longer way of ibmr_fmr_live_map(). */
-bool ibmr_fmr_map_merged(struct ib_mr *drv, struct scatterlist *sgl, const u64 *pages,
-			 unsigned int nr, u64 iova, unsigned int page_shift)
+/* The longer way of ibmr_fmr_map_plain(), for pages of any size. */
+bool ibmr_fmr_map_merged(struct ib_mr *drv, const u64 *pages, unsigned int nr, u64 iova,
+			 unsigned int page_shift)
 {
+	struct scatterlist *sgl = this_cpu_ptr(ibmr_scratch)->sgl;
 	unsigned int nents = ibmr_fmr_sg(sgl, pages, nr, page_shift);
 
 	return ibmr_live_map(drv, sgl, nents, (u64)nr << page_shift, iova, PAGE_SHIFT);

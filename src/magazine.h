@@ -261,8 +261,10 @@ static inline void ibmr_publish(struct ibmr_armed *a, struct ib_pd *pd)
  */
 static inline void ibmr_withdraw(struct ibmr_armed *a, struct ibmr_dev *dev)
 {
-	WRITE_ONCE(a->drv->pd, dev->park);
-	WRITE_ONCE(a->drv->length, 0);
+	struct ib_mr *drv = a->drv;
+
+	WRITE_ONCE(drv->pd, dev->park);
+	WRITE_ONCE(drv->length, 0);
 }
 
 /* Under mag->lock, as are the next two. NULL when there is none; the worker is called then. */
