@@ -41,6 +41,10 @@ bench:
 	@scripts/build $(DEMO_KERNEL)
 	@scripts/bench --kernel $(DEMO_KERNEL)
 
+soak:
+	@scripts/setup
+	@KERNEL=$(DEMO_KERNEL) scripts/soak
+
 sparse:
 	@scripts/setup
 	@scripts/build $(CHECK_KERNEL) C=2
@@ -62,10 +66,11 @@ help:
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed]'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]'
+	@echo 'make soak              a million FMR maps under a reading peer, on the stock kernel [KERNEL=6.1]'
 	@echo 'make sparse            sparse over all sources; or C=1 with any build'
 	@echo 'make checkpatch        the kernel tree'\''s style checker over all sources'
 	@echo 'make clean             removes what was built here (fetched and built kernels stay in the cache)'
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
-.PHONY: all modules install check demo bench sparse checkpatch clean help
+.PHONY: all modules install check demo bench soak sparse checkpatch clean help

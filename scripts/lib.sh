@@ -40,8 +40,12 @@ progress() {
 }
 
 # hold LOCKNAME: waits for and keeps a lock until this process ends, so that two callers do not do the same work twice.
+# A lock that it has already is kept; taking it again through a second descriptor would wait for ourselves.
+held=
 hold() {
 	local fd
+	[[ $held != *"|$1|"* ]] || return 0
+	held+="|$1|"
 	mkdir -p "$cache/locks"
 	exec {fd}> "$cache/locks/$1"
 	flock -n "$fd" && return 0

@@ -26,7 +26,8 @@
 #include "core.h"
 #include "fault.h"
 
-#define ARENA_MIN_ORDER		6	/* 64 bytes: a cache line, so that slices do not share one */
+/* 64 bytes: a cache line, so that slices do not share one. */
+#define ARENA_MIN_ORDER		6
 
 /**
  * struct ib_mr_arena - see above
@@ -238,7 +239,8 @@ int ib_mr_arena_alloc_aligned(struct ib_mr_arena *arena, size_t size, size_t ali
 		gen_pool_alloc_algo(arena->pool, size, gen_pool_first_fit_align, &data);
 	if (!va) {
 		atomic_long_inc(&arena->failed);
-		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_FULL, "%s(%zu bytes)", __func__, size);
+		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_FULL, "%s(%zu bytes)", __func__,
+				   size);
 	}
 	bytes = round_up(size, 1UL << arena->order);
 	first = (va - (uintptr_t)arena->mem) >> arena->order;
@@ -297,8 +299,8 @@ int ib_mr_arena_free(struct ib_mr_arena *arena, struct ib_mr_slice *slice)
 	*slice = (struct ib_mr_slice){};
 	return 0;
 refuse:
-	return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_SLICE, "%s(%p, %zu bytes)", __func__, slice->va,
-			   slice->size);
+	return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_SLICE, "%s(%p, %zu bytes)", __func__,
+			   slice->va, slice->size);
 }
 EXPORT_SYMBOL(ib_mr_arena_free);
 

@@ -62,14 +62,14 @@
 #endif
 
 /*
- * Until 6.2 soft RoCE keeps its page list in chunks of 256, steps to the next chunk as soon as it
- * has copied the last entry of one, and so reads a chunk pointer behind the last one when a full
- * list was copied to its end. One entry more than needed keeps that read inside the list.
+ * Up to 6.2 soft RoCE keeps an MR's pages in parts of PAGE_SIZE / 16 entries. A copy that ends
+ * where the last part does reads the pointer to the next one, which is beyond the array. One entry
+ * more than is ever mapped makes a part for it.
  */
-static inline u32 ibmr_list_entries(const struct ib_device *device, u32 blocks)
+static inline u32 ibmr_list_room(const struct ib_device *device, u32 blocks)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-	if (device->ops.driver_id == RDMA_DRIVER_RXE)
+	if (ib_uses_virt_dma((struct ib_device *)device) && blocks % (PAGE_SIZE / 16) == 0)
 		return blocks + 1;
 #endif
 	return blocks;

@@ -27,13 +27,14 @@
 /* A reader of more would hold up those who register. */
 #define REGIONS_SHOWN	4096
 
-static struct dentry *root;
+struct dentry *ibmr_debugfs_root;
 
 static void show_region(struct seq_file *m, const struct ibmr_reg *reg)
 {
 	char rights[IBMR_RIGHTS_TEXT];
 
-	seq_printf(m, "lkey %#010x rkey %#010x iova %#018llx length %llu runs %u blocks %llu pinned %llu pd %p%s%s rights %s\n",
+	seq_printf(m,
+		   "lkey %#010x rkey %#010x iova %#018llx length %llu runs %u blocks %llu pinned %llu pd %p%s%s rights %s\n",
 		   reg->lkey, reg->rkey, reg->iova, reg->length, ibmr_reg_runs(reg), reg->blocks,
 		   ibmr_reg_pinned(reg), reg->pd,
 		   reg->mem && READ_ONCE(reg->mem->stale) ? " stale" : "",
@@ -109,7 +110,8 @@ static int explain_open(struct inode *inode, struct file *file)
 	ibmr_dev_exit(dev);
 	ask->dev = dev;
 	mutex_init(&ask->lock);
-	strscpy(ask->answer, "write: KEY IOVA LENGTH RIGHT[,RIGHT] [local], where RIGHT is read, write or atomic\n",
+	strscpy(ask->answer,
+		"write: KEY IOVA LENGTH RIGHT[,RIGHT] [local], where RIGHT is read, write or atomic\n",
 		sizeof(ask->answer));
 	file->private_data = ask;
 	return nonseekable_open(inode, file);
@@ -206,7 +208,7 @@ static const struct file_operations explain_fops = {
 /* Failure of debugfs is nobody's: files are then not there. */
 void ibmr_debugfs_add(struct ibmr_dev *dev)
 {
-	dev->debugfs = debugfs_create_dir(dev->name, root);
+	dev->debugfs = debugfs_create_dir(dev->name, ibmr_debugfs_root);
 	ibmr_debugfs_file(dev, "regions", 0400, &regions_fops);
 	ibmr_debugfs_file(dev, "stats", 0444, &stats_fops);
 	ibmr_debugfs_file(dev, "explain", 0600, &explain_fops);
@@ -220,10 +222,10 @@ void ibmr_debugfs_remove(struct ibmr_dev *dev)
 
 void ibmr_debugfs_init(void)
 {
-	root = debugfs_create_dir("ib_mr", NULL);
+	ibmr_debugfs_root = debugfs_create_dir("ib_mr", NULL);
 }
 
 void ibmr_debugfs_exit(void)
 {
-	debugfs_remove_recursive(root);
+	debugfs_remove_recursive(ibmr_debugfs_root);
 }

@@ -20,6 +20,7 @@
 #include "compat.h"
 #include "core.h"
 #include "debugfs.h"
+#include "dma.h"
 #include "fault.h"
 #include "magazine.h"
 #include "region.h"
@@ -27,7 +28,7 @@
 #include "window.h"
 
 static struct ib_client ibmr_client;
-static struct ibmr_dev __rcu *first_dev;
+struct ibmr_dev __rcu *ibmr_first_dev;
 
 /* Find a device's state and keep its memory. NULL where there is none. Any context. */
 struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
@@ -43,16 +44,9 @@ struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
 }
 IBMR_EXPORT_INTERNAL(ibmr_dev_get);
 
-/*
- * The same without keeping it, for non-sleeping lookups: good until the RCU read section ends. Most
- * machines have one device; it is remembered, so that the usual lookup is a comparison.
- */
-struct ibmr_dev *ibmr_dev_rcu(struct ib_device *device)
+/* ibmr_dev_rcu() for a device that is not the first. */
+struct ibmr_dev *ibmr_dev_look_up(struct ib_device *device)
 {
-	struct ibmr_dev *dev = rcu_dereference(first_dev);
-
-	if (likely(dev && dev->ibdev == device))
-		return dev;
 	return ib_get_client_data(device, &ibmr_client);
 }
 
@@ -322,6 +316,7 @@ EXPORT_SYMBOL(ib_mr_check_invariants);
 static int ibmr_add_one(struct ib_device *device)
 {
 	struct ibmr_dev *dev;
+	int err;
 
 	/* Nothing to serve where the core itself cannot use the device. */
 	if (!device->ops.alloc_pd || !device->ops.dereg_mr)
@@ -340,9 +335,15 @@ static int ibmr_add_one(struct ib_device *device)
 	INIT_LIST_HEAD(&dev->mags);
 	INIT_LIST_HEAD(&dev->windows);
 	xa_init(&dev->keys);
-	ib_set_client_data(device, &ibmr_client, dev);
-	cmpxchg((__force struct ibmr_dev **)&first_dev, NULL, dev);
 	ibmr_debugfs_add(dev);
+	err = ibmr_dma_dev_add(device, dev->debugfs);
+	if (err) {
+		ibmr_debugfs_remove(dev);
+		kfree(dev);
+		return err;
+	}
+	ib_set_client_data(device, &ibmr_client, dev);
+	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, NULL, dev);
 	return 0;
 }
 
@@ -355,7 +356,7 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 
 	/* Waits for readers of the files, who wait for @removal. */
 	ibmr_debugfs_remove(dev);
-	cmpxchg((__force struct ibmr_dev **)&first_dev, dev, NULL);
+	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, dev, NULL);
 	down_write(&dev->removal);
 	WRITE_ONCE(dev->gone, true);
 	ibmr_mags_remove(dev);
@@ -371,6 +372,7 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 		}
 	}
 	up_write(&dev->removal);
+	ibmr_dma_dev_remove(device);
 	ibmr_dev_put(dev);
 }
 

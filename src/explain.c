@@ -93,10 +93,12 @@ static enum ib_mr_reason say_key(struct text *t, struct ibmr_dev *dev, const str
 	}
 	if (why == IB_MR_WHY_STALE_KEY) {
 		current_key = v->lkey ?: v->rkey;
-		say(t, "refused: key %#x is stale: variant %#x was given, and the current one is %#x (key %#x)",
+		say(t,
+		    "refused: key %#x is stale: variant %#x was given, and the current one is %#x (key %#x)",
 		    q->key, q->key & 0xff, current_key & 0xff, current_key);
 	} else if (q->pd && q->key == q->pd->local_dma_lkey) {
-		say(t, "not ours to say: key %#x is the protection domain's own local_dma_lkey, which reaches all memory, locally only",
+		say(t,
+		    "not ours to say: key %#x is the protection domain's own local_dma_lkey, which reaches all memory, locally only",
 		    q->key);
 	} else {
 		say(t, "refused: no region has key %#x", q->key);
@@ -132,10 +134,11 @@ static enum ib_mr_reason say_allowed(struct text *t, const struct question *q,
 				     const struct ibmr_view *v)
 {
 	const struct ibmr_umem *um = v->reg ? ibmr_mem_user(v->reg->mem) : NULL;
-	bool stale = um && smp_load_acquire(&um->mem.stale);
+	bool stale = um && smp_load_acquire(&um->mem.stale);	/* then @stale_at is there */
 
 	if (stale)
-		say(t, "stale: process %s (%d) unmapped the memory %lld ms ago; the access works, and nobody sees it",
+		say(t,
+		    "stale: process %s (%d) unmapped the memory %lld ms ago; the access works, and nobody sees it",
 		    um->comm, um->owner, ktime_ms_delta(ktime_get(), um->stale_at));
 	else
 		say(t, "allowed: %llu bytes, from byte %llu of %llu on", q->length,
@@ -158,21 +161,24 @@ static enum ib_mr_reason say_view(struct text *t, struct ibmr_dev *dev, const st
 	case IB_MR_WHY_STALE_KEY:
 		return say_key(t, dev, q, why, v);
 	case IB_MR_WHY_LOCAL_KEY:
-		say(t, "refused: key %#x is a local key and was used as a remote one: the region has no remote right (it has: %s)",
+		say(t,
+		    "refused: key %#x is a local key and was used as a remote one: the region has no remote right (it has: %s)",
 		    q->key, have);
 		break;
 	case IB_MR_WHY_WRONG_KIND:
 		say(t, "refused: key %#x is a memory window's, which only peers can use", q->key);
 		break;
 	case IB_MR_WHY_OTHER_PD:
-		say(t, "refused: the region with key %#x is in another protection domain (%p, and %p was given)",
+		say(t,
+		    "refused: the region with key %#x is in another protection domain (%p, and %p was given)",
 		    q->key, v->pd, q->pd);
 		break;
 	case IB_MR_WHY_NO_RIGHT:
 		say(t, "refused: the region does not grant %s (it grants: %s)", want, have);
 		break;
 	case IB_MR_WHY_INVALIDATED:
-		say(t, "refused: key %#x was invalidated by the peer, or by a LOCAL_INV; the region has to be registered anew",
+		say(t,
+		    "refused: key %#x was invalidated by the peer, or by a LOCAL_INV; the region has to be registered anew",
 		    q->key);
 		break;
 	case IB_MR_WHY_NOT_MAPPED_NOW:

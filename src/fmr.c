@@ -27,8 +27,9 @@
 struct ibmr_fmr {
 	struct ib_fmr fmr;
 	struct ibmr_mag *mag;
-	struct ibmr_armed *armed;	/* mapped; under mag->lock, as is @maps */
+	struct ibmr_armed *armed;	/* mapped; under mag->lock, as are the next two */
 	int maps;
+	bool remapped;			/* mapped over a mapping, since the last unmap */
 	int max_pages;
 	int max_maps;
 	u8 page_shift;
@@ -39,6 +40,12 @@ static struct ibmr_fmr *to_fmr(struct ib_fmr *fmr)
 {
 	return container_of(fmr, struct ibmr_fmr, fmr);
 }
+
+struct ibmr_mag *ibmr_fmr_mag(struct ib_fmr *fmr)
+{
+	return to_fmr(fmr)->mag;
+}
+IBMR_EXPORT_INTERNAL(ibmr_fmr_mag);
 
 /* What an FMR or a pool may be asked for. */
 enum ib_mr_reason ibmr_fmr_args(int max_pages, int page_shift, int access)
@@ -123,7 +130,7 @@ EXPORT_SYMBOL(ib_alloc_fmr);
 static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int list_len, u64 iova)
 {
 	struct ibmr_mag *mag = fmr->mag;
-	struct ibmr_armed *a = NULL, *old;
+	struct ibmr_armed *a = NULL;
 	enum ib_mr_reason why;
 	unsigned long flags;
 
@@ -139,18 +146,22 @@ static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int
 	if (why)
 		goto out;
 
-	if (unlikely(!ibmr_fmr_live_map(a->drv, page_list, list_len, iova, fmr->page_shift))) {
-		spin_lock(&mag->lock);
-		ibmr_mag_untake(mag, a);
-		spin_unlock(&mag->lock);
+	if (unlikely(!ibmr_fmr_live_map(a->drv, page_list, list_len, iova, fmr->page_shift)))
 		why = IB_MR_WHY_FMR_ARGS;
-		goto out;
-	}
 
 	spin_lock(&mag->lock);
-	old = fmr->armed;
-	if (old)
-		ibmr_mag_retire(mag, old);
+	/* Another CPU may have mapped it meanwhile. */
+	if (unlikely(!why && fmr->maps >= fmr->max_maps))
+		why = IB_MR_WHY_MAX_MAPS;
+	if (unlikely(why)) {
+		ibmr_mag_untake(mag, a);
+		spin_unlock(&mag->lock);
+		goto out;
+	}
+	if (fmr->armed) {
+		ibmr_mag_retire(mag, fmr->armed);
+		fmr->remapped = true;
+	}
 	fmr->armed = a;
 	fmr->maps++;
 	fmr->fmr.lkey = a->key;
@@ -203,8 +214,9 @@ EXPORT_SYMBOL(ib_map_phys_fmr);
  * @fmr_list: linked by ib_fmr.list, all of one device; may be empty
  *
  * A fence: when it returns the device cannot touch the pages any more, not even in the middle of a
- * message. FMRs that are not mapped are passed over. The list is left as it is. There is an armed
- * MR in stock for each FMR afterwards, memory permitting.
+ * message; that goes for the pages of mappings that were mapped over as well. FMRs that are not
+ * mapped are passed over. The list is left as it is. There is an armed MR in stock for each FMR
+ * afterwards, memory permitting.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL when the FMRs are not of one device, with none of them unmapped.
@@ -215,6 +227,7 @@ int ib_unmap_fmr(struct list_head *fmr_list)
 	struct ibmr_dev *dev = NULL;
 	struct ib_fmr *fmr, *next;
 	struct ibmr_mag *mag;
+	bool older = false;
 
 	might_sleep();
 	list_for_each_entry(fmr, fmr_list, list) {
@@ -236,13 +249,19 @@ int ib_unmap_fmr(struct list_head *fmr_list)
 			ibmr_mag_retire_to(mag, f->armed, &withdrawn);
 		f->armed = NULL;
 		f->maps = 0;
+		older |= f->remapped;
+		f->remapped = false;
 		spin_unlock_irq(&mag->lock);
 
 		/* Neighbours mostly share a magazine, and then one fence. */
 		next = list_next_entry(fmr, list);
-		if (withdrawn.nr && (list_entry_is_head(next, fmr_list, list) ||
-				     to_fmr(next)->mag != mag))
-			ibmr_mag_fence(mag, &withdrawn);
+		if (!list_entry_is_head(next, fmr_list, list) && to_fmr(next)->mag == mag)
+			continue;
+		ibmr_mag_fence(mag, &withdrawn);
+		/* They were retired when they were mapped over, so their MRs may be anywhere. */
+		if (older)
+			ibmr_mag_flush(mag);
+		older = false;
 	}
 	up_read(&dev->removal);
 	return 0;

@@ -11,6 +11,11 @@
 
 enum ib_mr_reason ibmr_fmr_args(int max_pages, int page_shift, int access);
 
+/* For tests: the magazine behind an object. */
+struct ibmr_mag *ibmr_fmr_mag(struct ib_fmr *fmr);
+struct ibmr_mag *ibmr_pool_mag(struct ib_fmr_pool *pool);
+extern unsigned int ibmr_cache_idle_ms;
+
 /* fmr_sg.c */
 enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatterlist *from,
 				    int nents, unsigned int offset, u64 length, u64 iova,
@@ -32,10 +37,12 @@ static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned int nr)
  * @nr: its entries
  * @iova: address of the first byte
  *
- * Context: as for ibmr_live_map(). @nr is at most IBMR_LIVE_PAGES. The common list has single pages here and there, and goes as it is, eight at a time. An address
+ * The common list has single pages here and there, and goes as it is, eight at a time. An address
  * with an offset in its page, which classic drivers did not look at, makes the driver stop there
  * (it is no neighbour of the one before it, which ends with a page); that list, as any other, goes
  * the longer way.
+ *
+ * Context: as for ibmr_live_map(). @nr is at most IBMR_LIVE_PAGES.
  */
 static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pages,
 					       unsigned int nr, u64 iova)

@@ -406,7 +406,13 @@ static noinline void release(struct ib_fmr_pool *pool, struct pool_entry *e)
 		ibmr_pool_withdraw(pool, e);
 	ibmr_pool_free(pool, e);
 	pool->dirty++;
-	if (unlikely(pool->wake) && (pool->destroyed || pool->dirty >= pool->param.dirty_watermark))
+	if (likely(!pool->wake))
+		return;
+	/*
+	 * Of a pool that was destroyed the flush is the end, so it is called just once: one that
+	 * is called again while it begins would find the pool freed.
+	 */
+	if (pool->destroyed ? !pool->users : pool->dirty >= pool->param.dirty_watermark)
 		ibmr_pool_kick(pool, false);
 }
 

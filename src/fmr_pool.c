@@ -32,10 +32,17 @@
 #include "fault.h"
 #include "fmr_pool.h"
 
-static unsigned int cache_idle_ms = 10000;
-module_param(cache_idle_ms, uint, 0644);
+unsigned int ibmr_cache_idle_ms = 10000;
+IBMR_EXPORT_INTERNAL(ibmr_cache_idle_ms);
+module_param_named(cache_idle_ms, ibmr_cache_idle_ms, uint, 0644);
 MODULE_PARM_DESC(cache_idle_ms,
 		 "how long a pool with cache keeps a mapping that nobody uses (0: until the flush)");
+
+struct ibmr_mag *ibmr_pool_mag(struct ib_fmr_pool *pool)
+{
+	return pool->mag;
+}
+IBMR_EXPORT_INTERNAL(ibmr_pool_mag);
 
 /* --- flushing; process context unless said otherwise --- */
 
@@ -47,13 +54,13 @@ void ibmr_pool_kick(struct ib_fmr_pool *pool, bool fence)
 {
 	pool->fence |= fence;
 	pool->req++;
-	queue_work(system_unbound_wq, &pool->flush);
+	queue_work(ibmr_pool_wq, &pool->flush);
 }
 
 /* Withdraw the idle ones whose time came (all, with @all). Return: is one left? */
 static bool withdraw_idle(struct ib_fmr_pool *pool, bool all)
 {
-	unsigned long limit = msecs_to_jiffies(READ_ONCE(cache_idle_ms));
+	unsigned long limit = msecs_to_jiffies(READ_ONCE(ibmr_cache_idle_ms));
 	struct ib_pool_fmr *pub;
 	struct pool_entry *e;
 	bool left = false;
@@ -80,25 +87,50 @@ static bool withdraw_idle(struct ib_fmr_pool *pool, bool all)
 	return left;
 }
 
+/* How long until the next look. The time may be changed, so there are looks without one too. */
+static unsigned long idle_look(void)
+{
+	unsigned int ms = READ_ONCE(ibmr_cache_idle_ms);
+
+	return msecs_to_jiffies(ms ? clamp(ms / 4, 20U, 2500U) : 2500);
+}
+
 static void pool_idle(struct work_struct *work)
 {
 	struct ib_fmr_pool *pool = container_of(to_delayed_work(work), struct ib_fmr_pool, idle);
 
 	withdraw_idle(pool, false);
-	queue_delayed_work(system_unbound_wq, &pool->idle,
-			   max(1UL, msecs_to_jiffies(READ_ONCE(cache_idle_ms) / 4 + 100)));
+	queue_delayed_work(ibmr_pool_wq, &pool->idle, idle_look());
 }
 
 static void pool_free(struct ib_fmr_pool *pool);
 
+/* All that is idle is withdrawn, and nothing that was released can be touched any more. */
+static void pool_fence(struct ib_fmr_pool *pool)
+{
+	struct ibmr_dev *dev = pool->mag->dev;
+
+	withdraw_idle(pool, true);
+	if (!ibmr_dev_enter(dev))
+		return;
+	ibmr_mag_flush(pool->mag);
+	/*
+	 * There, released MRs may be in use again, so they cannot be had: wait for their packets.
+	 */
+	if (pool->param.rekey_at_once || pool->param.key_maps > 1)
+		synchronize_rcu_tasks();
+	ibmr_dev_exit(dev);
+}
+
 static void pool_flush(struct work_struct *work)
 {
 	struct ib_fmr_pool *pool = container_of(work, struct ib_fmr_pool, flush);
-	struct ibmr_dev *dev = pool->mag->dev;
+	void (*flush_function)(struct ib_fmr_pool *pool, void *arg);
 	unsigned int req;
 	bool last, fence;
 
 	spin_lock_irq(&pool->mag->lock);
+	flush_function = pool->param.flush_function;
 	req = pool->req;
 	fence = pool->fence;
 	pool->fence = false;
@@ -110,19 +142,14 @@ static void pool_flush(struct work_struct *work)
 		return;
 	}
 
-	if (fence) {
-		withdraw_idle(pool, true);
-		if (ibmr_dev_enter(dev)) {
-			ibmr_mag_flush(pool->mag);
-			ibmr_dev_exit(dev);
-		}
-	}
+	if (fence)
+		pool_fence(pool);
 	spin_lock_irq(&pool->mag->lock);
 	WRITE_ONCE(pool->done, req);
 	spin_unlock_irq(&pool->mag->lock);
 	wake_up_all(&pool->flushed);
-	if (pool->param.flush_function)
-		pool->param.flush_function(pool, pool->param.flush_arg);
+	if (flush_function)
+		flush_function(pool, pool->param.flush_arg);
 }
 
 /**
@@ -270,9 +297,8 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 	if (add_entries(pool, params->pool_size) ||
 	    ibmr_mag_promise(pool->mag, params->pool_size))
 		goto undo;
-	if (pool->buckets && cache_idle_ms)
-		queue_delayed_work(system_unbound_wq, &pool->idle,
-				   msecs_to_jiffies(cache_idle_ms));
+	if (pool->buckets)
+		queue_delayed_work(ibmr_pool_wq, &pool->idle, idle_look());
 	ibmr_dev_exit(dev);
 	return pool;
 
@@ -315,6 +341,7 @@ void ib_destroy_fmr_pool(struct ib_fmr_pool *pool)
 		pool->wake = true;
 		pool->plain = false;
 		pool->users++;		/* ours: no release frees it before we are through */
+		pool->param.flush_function = NULL;
 	}
 	spin_unlock_irq(&pool->mag->lock);
 	/* The work comes from releases, so without users none is queued after this. */
@@ -325,12 +352,7 @@ void ib_destroy_fmr_pool(struct ib_fmr_pool *pool)
 	}
 	pr_warn("%s: an FMR pool is destroyed, but still has %u regions registered\n",
 		pool->mag->dev->name, users);
-	pool->param.flush_function = NULL;
-	withdraw_idle(pool, true);
-	if (ibmr_dev_enter(pool->mag->dev)) {
-		ibmr_mag_flush(pool->mag);
-		ibmr_dev_exit(pool->mag->dev);
-	}
+	pool_fence(pool);
 	spin_lock_irq(&pool->mag->lock);
 	if (!--pool->users)
 		ibmr_pool_kick(pool, false);

@@ -44,19 +44,23 @@
 #define LOOK_EVERY	(5 * HZ)
 
 bool ibmr_force_replace;
+IBMR_EXPORT_INTERNAL(ibmr_force_replace);
 module_param_named(force_replace, ibmr_force_replace, bool, 0644);
 MODULE_PARM_DESC(force_replace, "replace every retired MR instead of re-keying it (for tests)");
 
-static unsigned int stock_limit;
-module_param(stock_limit, uint, 0644);
+unsigned int ibmr_stock_limit;
+IBMR_EXPORT_INTERNAL(ibmr_stock_limit);
+module_param_named(stock_limit, ibmr_stock_limit, uint, 0644);
 MODULE_PARM_DESC(stock_limit,
 		 "most armed MRs of one magazine (0: four times what was promised, and 1024)");
 
 unsigned int ibmr_fail_map;
+IBMR_EXPORT_INTERNAL(ibmr_fail_map);
 module_param_named(fail_map, ibmr_fail_map, uint, 0644);
 MODULE_PARM_DESC(fail_map, "let every n-th map fail with -EAGAIN (for tests; 0: none)");
 
 static struct workqueue_struct *mag_wq;
+struct workqueue_struct *ibmr_pool_wq;
 
 /* Operations of one arming batch; too large for a stack, and nothing is to be allocated then. */
 struct ibmr_arm {
@@ -67,9 +71,11 @@ struct ibmr_arm {
 
 bool ibmr_map_fails(void)
 {
+	unsigned int every = READ_ONCE(ibmr_fail_map);
 	static atomic_t nth;
 
-	return atomic_inc_return(&nth) % READ_ONCE(ibmr_fail_map) == 0;
+	/* It may have been set to 0 since the caller looked. */
+	return every && (unsigned int)atomic_inc_return(&nth) % every == 0;
 }
 
 /* More than what was promised. MRs with a large list are dear, so just enough to move them. */
@@ -81,7 +87,7 @@ static unsigned int margin(const struct ibmr_mag *mag)
 static unsigned int limit(const struct ibmr_mag *mag)
 {
 	unsigned int floor = mag->promised + 1;
-	unsigned int n = READ_ONCE(stock_limit);
+	unsigned int n = READ_ONCE(ibmr_stock_limit);
 
 	return max(floor, n ? n : 4 * mag->promised + 1024);
 }
@@ -118,7 +124,7 @@ void ibmr_mag_drop(struct ibmr_mag *mag)
 {
 	if (refcount_dec_and_test(&mag->refs)) {
 		ibmr_dev_put(mag->dev);
-		kfree(mag);
+		kfree_rcu(mag, grace);	/* who came from a key takes its lock */
 	}
 }
 
@@ -141,7 +147,7 @@ static struct ibmr_armed *armed_new(struct ibmr_mag *mag)
 	}
 	a->drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
 		ib_alloc_mr(dev->park, IB_MR_TYPE_MEM_REG,
-			    ibmr_list_entries(dev->ibdev, mag->capacity));
+			    ibmr_list_room(dev->ibdev, mag->capacity));
 	if (IS_ERR(a->drv))
 		goto err_free;
 	a->drv->length = 0;
@@ -395,6 +401,7 @@ static void mag_work(struct work_struct *work)
 
 	if (!ibmr_dev_enter(mag->dev))
 		goto out;
+	mutex_lock(&mag->hand);
 	spin_lock_irq(&mag->lock);
 	plan(mag, &again, &exchange, &more, &wait);
 	spin_unlock_irq(&mag->lock);
@@ -405,6 +412,7 @@ static void mag_work(struct work_struct *work)
 	}
 	rekey(mag, &again);
 	replace(mag, &exchange);
+	mutex_unlock(&mag->hand);
 	if (more && grow(mag, more) && !mag->dying)
 		queue_delayed_work(mag_wq, &mag->shrink, LOOK_EVERY);
 	ibmr_dev_exit(mag->dev);
@@ -453,15 +461,21 @@ static void mag_shrink(struct work_struct *work)
  */
 void ibmr_mag_fence(struct ibmr_mag *mag, struct ibmr_stack *withdrawn)
 {
+	unsigned int noio = memalloc_noio_save();
+
 	replace(mag, withdrawn);
+	memalloc_noio_restore(noio);
 }
 
-/* The same for everything that was retired before the call. */
+/* The same for everything that was retired before the call, wherever it is by now. */
 void ibmr_mag_flush(struct ibmr_mag *mag)
 {
+	unsigned int noio = memalloc_noio_save();
 	struct ibmr_stack all = {};
 	struct ibmr_armed *a;
 
+	/* What the worker has in hand is fenced, or was never published, when it lets go. */
+	mutex_lock(&mag->hand);
 	spin_lock_irq(&mag->lock);
 	while ((a = ibmr_stack_pop(&mag->retired)))
 		ibmr_stack_push(&all, a);
@@ -471,6 +485,8 @@ void ibmr_mag_flush(struct ibmr_mag *mag)
 		ibmr_stack_push(&all, a);
 	spin_unlock_irq(&mag->lock);
 	replace(mag, &all);
+	mutex_unlock(&mag->hand);
+	memalloc_noio_restore(noio);
 }
 
 /**
@@ -527,6 +543,7 @@ struct ibmr_mag *ibmr_mag_create(struct ibmr_dev *dev, int access, unsigned int 
 	if (!mag)
 		return NULL;
 	spin_lock_init(&mag->lock);
+	mutex_init(&mag->hand);
 	refcount_set(&mag->refs, 1);
 	mag->dev = dev;
 	refcount_inc(&dev->refs);
@@ -753,14 +770,42 @@ bool ibmr_mags_agree(struct ibmr_dev *dev)
 	return ok;
 }
 
+#ifdef CONFIG_IB_MR_DEBUG
+/* Tests: let the device pass or fail, whatever it did. Return: the verdict there was. */
+enum ib_mr_reason ibmr_mag_verdict(struct ib_device *device, enum ib_mr_reason why)
+{
+	struct ibmr_dev *dev = ibmr_dev_get(device);
+	enum ib_mr_reason was;
+
+	if (!dev)
+		return IB_MR_WHY_NO_DEVICE;
+	mutex_lock(&dev->mag_lock);
+	was = dev->probe_result;
+	dev->probe_result = why;
+	mutex_unlock(&dev->mag_lock);
+	ibmr_dev_put(dev);
+	return was;
+}
+IBMR_EXPORT_INTERNAL(ibmr_mag_verdict);
+#endif
+
 int ibmr_mags_init(void)
 {
 	mag_wq = alloc_workqueue("ib_mr", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	return mag_wq ? 0 : -ENOMEM;
+	if (!mag_wq)
+		return -ENOMEM;
+	ibmr_pool_wq = alloc_workqueue("ib_mr_pool", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!ibmr_pool_wq) {
+		destroy_workqueue(mag_wq);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 void ibmr_mags_exit(void)
 {
+	/* A pool that outlived its destruction may be freed there. */
+	destroy_workqueue(ibmr_pool_wq);
 	rcu_barrier_tasks();
 	destroy_workqueue(mag_wq);
 }

@@ -76,6 +76,7 @@ struct ibmr_stack {
  * @peak: most in use
  * @rekeyed: ever armed anew
  * @replaced: ever exchanged for a new MR
+ * @hand: held while the worker, or a flush, has MRs in hand that were not fenced
  * @refs: owners, the worker, a grace period
  * @dev: device
  * @access: rights every MR is armed with
@@ -111,6 +112,7 @@ struct ibmr_mag {
 	u64 replaced;
 	unsigned int peak;
 
+	struct mutex hand;
 	refcount_t refs;
 	struct ibmr_dev *dev;
 	int access;
@@ -173,9 +175,14 @@ bool ibmr_mags_agree(struct ibmr_dev *dev);
 int ibmr_mags_init(void);
 void ibmr_mags_exit(void);
 
+extern struct workqueue_struct *ibmr_pool_wq;
 extern bool ibmr_force_replace;
 extern unsigned int ibmr_fail_map;
+extern unsigned int ibmr_stock_limit;
 bool ibmr_map_fails(void);
+#ifdef CONFIG_IB_MR_DEBUG
+enum ib_mr_reason ibmr_mag_verdict(struct ib_device *device, enum ib_mr_reason why);
+#endif
 
 /* live.c: the MR itself. */
 enum ib_mr_reason ibmr_probe(struct ibmr_dev *dev);

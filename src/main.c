@@ -10,6 +10,7 @@
 #include "compat.h"
 #include "core.h"
 #include "debugfs.h"
+#include "dma.h"
 #include "fault.h"
 #include "handle.h"
 #include "magazine.h"
@@ -46,39 +47,46 @@ static int __init ib_mr_init(void)
 {
 	int err;
 
+	ibmr_debugfs_init();
 	err = ibmr_handles_init();
 	if (err)
-		return err;
+		goto err_debugfs;
 	err = ibmr_live_init();
 	if (err)
 		goto err_handles;
 	err = ibmr_mags_init();
 	if (err)
 		goto err_live;
-	ibmr_debugfs_init();
-	err = ibmr_devices_init();
+	err = ibmr_dma_init(ibmr_debugfs_root);
 	if (err)
 		goto err_mags;
+	err = ibmr_devices_init();
+	if (err)
+		goto err_dma;
 	return 0;
 
+err_dma:
+	ibmr_dma_exit();
 err_mags:
-	ibmr_debugfs_exit();
 	ibmr_mags_exit();
 err_live:
 	ibmr_live_exit();
 err_handles:
 	ibmr_handles_exit();
+err_debugfs:
+	ibmr_debugfs_exit();
 	return err;
 }
 
 static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
-	ibmr_debugfs_exit();
+	ibmr_dma_exit();
 	ibmr_carriers_exit();
 	ibmr_mags_exit();
 	ibmr_live_exit();
 	ibmr_handles_exit();
+	ibmr_debugfs_exit();
 }
 
 module_init(ib_mr_init);

@@ -14,6 +14,7 @@
 #include <linux/vmalloc.h>
 
 #include "compat.h"
+#include "dma.h"
 #include "fault.h"
 #include "mem.h"
 
@@ -68,14 +69,19 @@ struct ibmr_mem *ibmr_mem_phys(struct ibmr_dev *dev, const struct ib_phys_buf *b
 			       enum ib_mr_reason *why)
 {
 	struct ibmr_phys_list list = { .buf = buf, .nr = nr };
+	int i;
 
-	if (nr <= 0)
+	if (nr <= 0) {
 		*why = IB_MR_WHY_EMPTY;
-	else if (!buf)
+		return NULL;
+	}
+	if (!buf) {
 		*why = IB_MR_WHY_NULL_ARG;
-	else
-		return mem_from(dev, ibmr_feed_phys, &list, why);
-	return NULL;
+		return NULL;
+	}
+	for (i = 0; i < nr; i++)
+		ibmr_dma_used(dev->ibdev, buf[i].addr, buf[i].size);
+	return mem_from(dev, ibmr_feed_phys, &list, why);
 }
 
 struct ibmr_mem *ibmr_mem_sg(struct ibmr_dev *dev, struct scatterlist *sgl, int nents,

@@ -49,7 +49,7 @@ static bool umem_invalidate(struct mmu_interval_notifier *watch,
 	if (READ_ONCE(um->mem.stale))
 		return true;
 	um->stale_at = ktime_get();
-	smp_store_release(&um->mem.stale, true);
+	smp_store_release(&um->mem.stale, true);	/* after @stale_at, for explain */
 	atomic64_inc(&um->dev->went_stale);
 	trace_ib_mr_stale(um->dev->name, um->comm, um->owner, um->start, um->length, died);
 	if (!died)

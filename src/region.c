@@ -104,7 +104,7 @@ static enum ib_mr_reason reg_fast(struct ibmr_reg *reg)
 		return IB_MR_WHY_DEVICE_PAGES;
 
 	drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
-		ib_alloc_mr(reg->ipd->pd, IB_MR_TYPE_MEM_REG, ibmr_list_entries(ibdev, blocks));
+		ib_alloc_mr(reg->ipd->pd, IB_MR_TYPE_MEM_REG, ibmr_list_room(ibdev, blocks));
 	if (IS_ERR(drv))
 		return blocks > ibdev->attrs.max_fast_reg_page_list_len ? IB_MR_WHY_DEVICE_PAGES :
 									 IB_MR_WHY_NO_MEMORY;

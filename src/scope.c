@@ -37,7 +37,7 @@ struct scope_item {
 struct ib_mr_scope {
 	struct ib_pd *pd;
 	struct ibmr_dev *dev;
-	struct mutex lock;
+	struct mutex lock;	/* items */
 	struct list_head items[IB_MR_SCOPE_RANKS];
 };
 
@@ -88,8 +88,8 @@ int ib_mr_scope_add(struct ib_mr_scope *scope, enum ib_mr_scope_rank rank,
 
 	might_sleep();
 	if (IS_ERR_OR_NULL(object) || !release || (unsigned int)rank >= IB_MR_SCOPE_RANKS)
-		return ibmr_refuse(scope->dev, IB_MR_WHY_NULL_ARG, "%s(rank %u, %p)", __func__, rank,
-				   object);
+		return ibmr_refuse(scope->dev, IB_MR_WHY_NULL_ARG, "%s(rank %u, %p)", __func__,
+				   rank, object);
 	item = ibmr_should_fail() ? NULL : kmalloc(sizeof(*item), GFP_KERNEL);
 	if (!item)
 		return ibmr_refuse(scope->dev, IB_MR_WHY_NO_MEMORY, "%s", __func__);

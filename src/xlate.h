@@ -7,7 +7,7 @@
 /**
  * struct ibmr_view - what a key means now, whatever kind of object is behind it
  * @pd: PD it is good in
- * @lkey: what the key would have to be for local use; 0 where there is no such use
+ * @lkey: what the key has to be for local use; 0 where there is no such use
  * @rkey: for remote use, likewise
  * @iova: address of the first byte
  * @length: bytes

@@ -43,8 +43,9 @@ static void arena_rdma(struct kunit *test)
 		}
 		for (j = 0; j < ARRAY_SIZE(s); j++) {
 			memset(p->req.buf, 0xee, 200);
-			KUNIT_EXPECT_EQ(test, ibt_rdma(p, IBT_READ, p->req.buf, s[j].rkey, s[j].iova,
-						       s[j].size), IB_WC_SUCCESS);
+			KUNIT_EXPECT_EQ(test,
+					ibt_rdma(p, IBT_READ, p->req.buf, s[j].rkey, s[j].iova,
+						 s[j].size), IB_WC_SUCCESS);
 			for (k = 0; k < 100 + j && p->req.buf[k] == j; k++)
 				;
 			KUNIT_EXPECT_EQ(test, k, 100 + j);
@@ -74,7 +75,8 @@ static void arena_thousands(struct kunit *test)
 	struct ib_mr_arena_usage use;
 	int i, wrong = 0;
 
-	KUNIT_EXPECT_EQ(test, ibt_objects(test, RDMA_RESTRACK_MR), ibt_of(test)->objects[RDMA_RESTRACK_MR] + 1);
+	KUNIT_EXPECT_EQ(test, ibt_objects(test, RDMA_RESTRACK_MR),
+			ibt_of(test)->objects[RDMA_RESTRACK_MR] + 1);
 	for (i = 0; i < N; i++) {
 		KUNIT_ASSERT_EQ(test, ib_mr_arena_alloc(a, 1 + i % 64, &s[i]), 0);
 		*(u64 *)s[i].va = i;
@@ -155,9 +157,12 @@ static void arena_misuse(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, use.used, (size_t)0);
 
 	ibt_expect_refused_mr(test, EMPTY, (struct ib_mr *)ib_mr_arena_create(pd, 0, ALL, 0));
-	ibt_expect_refused_mr(test, TOO_LONG, (struct ib_mr *)ib_mr_arena_create(pd, SIZE_MAX, ALL, 0));
-	ibt_expect_refused_mr(test, ARENA_ARGS, (struct ib_mr *)ib_mr_arena_create(pd, SZ_4K, ALL, 13));
-	ibt_expect_refused_mr(test, ACCESS_NO_LOCAL, (struct ib_mr *)ib_mr_arena_create(pd, SZ_4K, RW, 0));
+	ibt_expect_refused_mr(test, TOO_LONG,
+			      (struct ib_mr *)ib_mr_arena_create(pd, SIZE_MAX, ALL, 0));
+	ibt_expect_refused_mr(test, ARENA_ARGS,
+			      (struct ib_mr *)ib_mr_arena_create(pd, SZ_4K, ALL, 13));
+	ibt_expect_refused_mr(test, ACCESS_NO_LOCAL,
+			      (struct ib_mr *)ib_mr_arena_create(pd, SZ_4K, RW, 0));
 	KUNIT_EXPECT_EQ(test, PTR_ERR(ib_mr_arena_create(NULL, SZ_4K, ALL, 0)), (long)-EINVAL);
 	KUNIT_EXPECT_EQ(test, ib_mr_arena_destroy(NULL), 0);
 	KUNIT_EXPECT_EQ(test, ib_mr_arena_destroy(ERR_PTR(-ENOMEM)), 0);

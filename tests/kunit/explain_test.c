@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The sentence: each cause has its own, with the numbers that show the mistake; and the file in debugfs that answers the same.
+ * The sentence: each cause has its own, with the numbers that show the mistake; and the file in
+ * debugfs that answers the same.
  *
- * What it says and what ib_mr_check() says must be the same reason, wherever the latter can know it.
+ * What it says and what ib_mr_check() says must be the same reason, wherever the latter can know
+ * it.
  */
 #include <linux/delay.h>
 #include "proc.h"
@@ -57,13 +59,15 @@ static void explain_sentences(struct kunit *test)
 	dma = ibt_mr(test, ib_get_dma_mr(pd, LW));
 	key = mr->rkey;
 
-	expect(a, pd, key, IOVA + 100, 50, RR, IB_MR_WHY_OK, "allowed|50 bytes|from byte 100 of 16384");
+	expect(a, pd, key, IOVA + 100, 50, RR, IB_MR_WHY_OK,
+	       "allowed|50 bytes|from byte 100 of 16384");
 	expect(a, NULL, key, IOVA, LEN, RR, IB_MR_WHY_OK, "allowed");
 	expect(a, pd, key, IOVA, LEN, LW, IB_MR_WHY_OK, "allowed");
 	expect(a, pd, dma->lkey, 0x1234, 8, 0, IB_MR_WHY_OK, "allowed");
 	expect(a, pd, 0xabcdef00, IOVA, 0, RR, IB_MR_WHY_OK, "allowed|0 bytes");
 
-	expect(a, pd, 0xabcdef12, IOVA, 1, RR, IB_MR_WHY_UNKNOWN_KEY, "refused|no region has key 0xabcdef12");
+	expect(a, pd, 0xabcdef12, IOVA, 1, RR, IB_MR_WHY_UNKNOWN_KEY,
+	       "refused|no region has key 0xabcdef12");
 	expect(a, pd, pd->local_dma_lkey, IOVA, 1, 0, IB_MR_WHY_UNKNOWN_KEY, "local_dma_lkey");
 	snprintf(want, sizeof(want), "stale|variant %#x was given|current one is %#x|key %#x)",
 		 (key ^ 7) & 0xff, key & 0xff, key);
@@ -78,14 +82,16 @@ static void explain_sentences(struct kunit *test)
 	expect(a, pd, key, IOVA - 12, 4, RR, IB_MR_WHY_BEFORE_START,
 	       "begins 12 bytes before the start|4 bytes at 0x5ffffff4|16384 at 0x60000000");
 	expect(a, pd, key, IOVA + LEN - 5, 12, RR, IB_MR_WHY_PAST_END, "ends 7 bytes past the end");
-	expect(a, pd, key, IOVA + LEN + 3, 1, RR, IB_MR_WHY_PAST_END, "begins 3 bytes past the end");
+	expect(a, pd, key, IOVA + LEN + 3, 1, RR, IB_MR_WHY_PAST_END,
+	       "begins 3 bytes past the end");
 	expect(a, pd, key, IOVA + LEN, 1, RR, IB_MR_WHY_PAST_END, "begins 0 bytes past the end");
 	expect(a, pd, key, IOVA, LEN + 1, RR, IB_MR_WHY_PAST_END, "ends 1 bytes past the end");
 	expect(a, pd, key, IOVA + 9, U64_MAX, RR, IB_MR_WHY_PAST_END, "passes 2^64");
 
 	KUNIT_EXPECT_EQ(test, ib_mr_invalidated(pd, key), 0);
 	expect(a, pd, key, IOVA, 1, RR, IB_MR_WHY_INVALIDATED, "invalidated by the peer");
-	KUNIT_EXPECT_EQ(test, ib_rereg_phys_mr(mr, IB_MR_REREG_ACCESS, NULL, NULL, 0, LW | RR, NULL), 0);
+	KUNIT_EXPECT_EQ(test,
+			ib_rereg_phys_mr(mr, IB_MR_REREG_ACCESS, NULL, NULL, 0, LW | RR, NULL), 0);
 
 	/* How long ago. */
 	key = mr->rkey;
@@ -142,7 +148,8 @@ static void explain_debugfs(struct kunit *test)
 {
 	static const char *const bad[] = {
 		"", "1 2 3", "x 0 1 read", "1 0 1 reed", "1 0 1 read,", "1 0 1 read remote",
-		"1 0 1 atomic local", "1 0 1 read local more", "0x100000000 0 1 read", "1 0 -1 read",
+		"1 0 1 atomic local", "1 0 1 read local more", "0x100000000 0 1 read",
+		"1 0 -1 read",
 	};
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, LEN, 1);
@@ -157,10 +164,12 @@ static void explain_debugfs(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, text, "allowed: 8 bytes, from byte 0 of 16384 on\n");
 	snprintf(line, sizeof(line), "%u %llu 8 READ,write", mr->rkey, IOVA);
 	KUNIT_EXPECT_EQ(test, ask_file(line, text, 4096), 0);
-	KUNIT_EXPECT_STREQ(test, text, "refused: the region does not grant REMOTE_WRITE (it grants: REMOTE_READ)\n");
+	KUNIT_EXPECT_STREQ(test, text,
+			   "refused: the region does not grant REMOTE_WRITE (it grants: REMOTE_READ)\n");
 	snprintf(line, sizeof(line), "  %#x\t%#llx   8  write   local ", mr->lkey, IOVA);
 	KUNIT_EXPECT_EQ(test, ask_file(line, text, 4096), 0);
-	KUNIT_EXPECT_STREQ(test, text, "refused: the region does not grant LOCAL_WRITE (it grants: REMOTE_READ)\n");
+	KUNIT_EXPECT_STREQ(test, text,
+			   "refused: the region does not grant LOCAL_WRITE (it grants: REMOTE_READ)\n");
 	snprintf(line, sizeof(line), "%#x %#llx 8 read local", mr->lkey, IOVA + LEN);
 	KUNIT_EXPECT_EQ(test, ask_file(line, text, 4096), 0);
 	KUNIT_EXPECT_NOT_NULL(test, strstr(text, "begins 0 bytes past the end"));
@@ -170,7 +179,8 @@ static void explain_debugfs(struct kunit *test)
 	/* The other two files. */
 	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "regions > /tmp/ibt-answer"), 0);
 	ibt_read_file("/tmp/ibt-answer", text, 4096);
-	snprintf(line, sizeof(line), "rkey %#010x iova %#018llx length 16384 runs 1", mr->rkey, IOVA);
+	snprintf(line, sizeof(line), "rkey %#010x iova %#018llx length 16384 runs 1", mr->rkey,
+		 IOVA);
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, line), "%s", text);
 	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "stats > /tmp/ibt-answer"), 0);
 	ibt_read_file("/tmp/ibt-answer", text, 4096);

@@ -32,6 +32,7 @@
 /* The device. */
 
 static struct ib_device *ibt_device;
+static bool ibt_registered;
 
 static int ibt_client_add(struct ib_device *dev)
 {
@@ -60,6 +61,10 @@ static struct ib_client ibt_client = {
 static char *ibt_filter;
 module_param_named(filter, ibt_filter, charp, 0444);
 MODULE_PARM_DESC(filter, "run only these cases: suite.case, * allowed");
+
+bool ibt_slow;
+module_param_named(slow, ibt_slow, bool, 0444);
+MODULE_PARM_DESC(slow, "long loops, for a night");
 
 static const char *ibt_suite_name;
 
@@ -94,10 +99,13 @@ int ibt_suite_init(struct kunit_suite *suite)
 
 	if (ret)
 		return ret;
+	ibt_registered = true;
 	ibt_suite_name = suite->name;
+	if (THIS_MODULE->args && THIS_MODULE->state == MODULE_STATE_COMING)
+		ibt_slow = strstr(THIS_MODULE->args, "slow=1");
 	if (!ibt_device) {
 		pr_err("ib_mr_test: there is no rdma_rxe device\n");
-		ib_unregister_client(&ibt_client);
+		ibt_suite_exit(suite);
 		return -ENODEV;
 	}
 	return 0;
@@ -105,9 +113,10 @@ int ibt_suite_init(struct kunit_suite *suite)
 
 void ibt_suite_exit(struct kunit_suite *suite)
 {
-	/* 6.12 and later come here even when the init failed. */
-	if (ibt_device)
+	/* Whether this is called after a failed init depends on the kernel. */
+	if (ibt_registered)
 		ib_unregister_client(&ibt_client);
+	ibt_registered = false;
 }
 
 /* A GID that routes over the loopback: the IPv4 one, else any of RoCEv2. */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * User memory: what is pinned is what the process sees, with the rights that its mappings give, and exactly as long as it is registered.
+ * User memory: what is pinned is what the process sees, with the rights that its mappings give, and
+ * exactly as long as it is registered.
  *
- * A real process lends its memory (proc.h). That RDMA and the process meet on the same page is shown by operations of a peer on one side and the
- * process's own loads and stores on the other: for each kind of memory, after a fork, after an unmapping and after the process's
- * death. Faults 9 and 10 of the field-bugs list have their cases here.
+ * A real process lends its memory (proc.h). That RDMA and the process meet on the same page is
+ * shown by operations of a peer on one side and the process's own loads and stores on the other:
+ * for each kind of memory, after a fork, after an unmapping and after the process's death. Faults 9
+ * and 10 of the field-bugs list have their cases here.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -18,7 +20,10 @@
 #define ALL	(LW | RR | RW | RA)
 #define PROT_RW	(PROT_READ | PROT_WRITE)
 
-/* The region is the process's memory at @start, to the byte, and no more. It holds the pattern of @seed before and after. */
+/*
+ * The region is the process's memory at @start, to the byte, and no more. It holds the pattern of
+ * @seed before and after.
+ */
 static void expect_shared(struct ibt_proc *p, struct ibt_pair *pair, struct ib_mr *mr,
 			  unsigned long start, size_t len, u64 seed)
 {
@@ -74,10 +79,12 @@ static const struct kind_row {
 	{ "a transparent huge page", THP, 1 },
 	{ "a hugetlb page", HUGETLB, 1 },
 };
+
 static void kind_desc(const struct kind_row *row, char *desc)
 {
 	strscpy(desc, row->desc, KUNIT_PARAM_DESC_SIZE);
 }
+
 KUNIT_ARRAY_PARAM(kind, kind_table, kind_desc);
 
 static void thp_back(struct kunit *test, void *arg)
@@ -99,19 +106,20 @@ static unsigned long map_kind(struct ibt_proc *p, enum kind kind, size_t len)
 
 	switch (kind) {
 	case ANON:
-		return ibt_map(p, len, PROT_RW);
+		return ibt_user_map(p, len, PROT_RW);
 	case SHARED:
 		return ibt_map_at(p, 0, len, PROT_RW, MAP_SHARED, NULL);
 	case THP:
 		ibt_defer(test, thp_back, NULL);
 		KUNIT_ASSERT_EQ(test, ibt_write_file("/sys/kernel/mm/transparent_hugepage/enabled",
 						     "always"), 0);
-		at = ibt_map(p, 2 * SZ_2M, PROT_RW);
+		at = ibt_user_map(p, 2 * SZ_2M, PROT_RW);
 		return ALIGN(at, SZ_2M);
 	case HUGETLB:
 		path = "/tmp/ibt-huge/f";
 		ibt_defer(test, hugetlb_back, NULL);
-		KUNIT_ASSERT_EQ(test, ibt_shell("mkdir -p /tmp/ibt-huge && mount -t hugetlbfs none /tmp/ibt-huge && echo 4 > /proc/sys/vm/nr_hugepages"), 0);
+		ibt_shell("mkdir -p /tmp/ibt-huge; mount -t hugetlbfs none /tmp/ibt-huge");
+		KUNIT_ASSERT_EQ(test, ibt_shell("echo 4 > /proc/sys/vm/nr_hugepages"), 0);
 		f = filp_open(path, O_RDWR | O_CREAT, 0600);
 		break;
 	default:
@@ -177,7 +185,7 @@ static void pin_lengths(struct kunit *test)
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_pair *pair = ibt_pair(test, pd);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_128K, PROT_RW), start;
+	unsigned long at = ibt_user_map(p, SZ_128K, PROT_RW), start;
 	struct ib_mr *mr;
 	u64 iova, pages;
 	int i;
@@ -187,7 +195,8 @@ static void pin_lengths(struct kunit *test)
 		/* At an iova of its own, which has the same offset in a page. */
 		iova = 0x123456789000ull + table[i].off % PAGE_SIZE;
 		ibt_poke_pattern(p, start, table[i].len, i);
-		mr = ibt_mr(test, ibt_reg_user(p, pd, start, table[i].len, ALL, i & 1 ? &iova : NULL));
+		mr = ibt_mr(test,
+			    ibt_reg_user(p, pd, start, table[i].len, ALL, i & 1 ? &iova : NULL));
 		KUNIT_EXPECT_EQ(test, mr->iova, i & 1 ? iova : (u64)start);
 		pages = DIV_ROUND_UP(start % PAGE_SIZE + table[i].len, PAGE_SIZE);
 		KUNIT_EXPECT_EQ_MSG(test, ibt_proc_pinned(p), pages, "row %d", i);
@@ -213,7 +222,7 @@ static void pin_rights(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
-		at = ibt_map(p, 4 * PAGE_SIZE, table[i].prot);
+		at = ibt_user_map(p, 4 * PAGE_SIZE, table[i].prot);
 		if (table[i].ok) {
 			mr = ibt_mr(test, ibt_reg_user(p, pd, at, 4 * PAGE_SIZE, table[i].access,
 						       NULL));
@@ -221,17 +230,18 @@ static void pin_rights(struct kunit *test)
 			continue;
 		}
 		ibt_expect_refused_mr(test, NOT_MAPPED,
-				      ibt_reg_user(p, pd, at, 4 * PAGE_SIZE, table[i].access, NULL));
+				      ibt_reg_user(p, pd, at, 4 * PAGE_SIZE, table[i].access,
+						   NULL));
 	}
 
 	/* One page of four is read-only; one is not there. */
-	at = ibt_map(p, 4 * PAGE_SIZE, PROT_RW);
+	at = ibt_user_map(p, 4 * PAGE_SIZE, PROT_RW);
 	ibt_map_at(p, at + 2 * PAGE_SIZE, PAGE_SIZE, PROT_READ, MAP_PRIVATE | MAP_FIXED, NULL);
 	ibt_expect_refused_mr(test, NOT_MAPPED,
 			      ibt_reg_user(p, pd, at, 4 * PAGE_SIZE, LW | RW, NULL));
 	mr = ibt_mr(test, ibt_reg_user(p, pd, at, 4 * PAGE_SIZE, RR, NULL));
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr), 0);
-	KUNIT_EXPECT_EQ(test, ibt_unmap(p, at + 2 * PAGE_SIZE, PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, ibt_user_unmap(p, at + 2 * PAGE_SIZE, PAGE_SIZE), 0);
 	ibt_expect_refused_mr(test, NOT_MAPPED, ibt_reg_user(p, pd, at, 4 * PAGE_SIZE, RR, NULL));
 	mr = ibt_mr(test, ibt_reg_user(p, pd, at, 2 * PAGE_SIZE, ALL, NULL));
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr), 0);
@@ -245,7 +255,7 @@ static void pin_rereg(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test), *other = ibt_pd(test);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_8K, PROT_READ);
+	unsigned long at = ibt_user_map(p, SZ_8K, PROT_READ);
 	struct ib_mr *mr = ibt_mr(test, ibt_reg_user(p, pd, at, SZ_8K, RR, NULL));
 	struct ibt_pair *pair = ibt_pair(test, other);
 
@@ -260,7 +270,10 @@ static void pin_rereg(struct kunit *test)
 			IB_WC_REM_ACCESS_ERR);
 }
 
-/* A read-only shared mapping of a file: kernels that pin for writing refuse it; never anything else. */
+/*
+ * A read-only shared mapping of a file: kernels that pin for writing refuse it; never anything
+ * else.
+ */
 static void pin_readonly_file(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test);
@@ -286,7 +299,7 @@ static void pin_arguments(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test), *upd = ibt_user_pd(test, pd);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_16K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_16K, PROT_RW);
 	u64 off = at + 1, top = 0 - (u64)PAGE_SIZE, max = ibt_dev(test)->attrs.max_mr_size;
 
 	ibt_expect_refused_mr(test, NO_MM, ib_mr_reg_user(pd, at, SZ_4K, RR, NULL));
@@ -334,20 +347,26 @@ static void put_limited(struct kunit *test, void *cred)
 	put_cred(cred);
 }
 
-/* Fault 9: k pages allowed means that k succeed and the next fails, whatever failed before; zero at the end. */
+/*
+ * Fault 9: k pages allowed means that k succeed and the next fails, whatever failed before; zero at
+ * the end.
+ */
 static void pin_fault9_memlock(struct kunit *test)
 {
 	enum { K = 5 };
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, 16 * PAGE_SIZE, PROT_RW), bad;
+	unsigned long at = ibt_user_map(p, 16 * PAGE_SIZE, PROT_RW), bad;
 	const struct cred *cred = limited(test, K);
 	struct ib_mr *mr[K];
 	struct file *f;
 	int i, round;
 
 	ibt_defer(test, put_limited, (void *)cred);
-	/* Passes the look at the mappings, and fails half-way in the pinning: past the end of a file. */
+	/*
+	 * Passes the look at the mappings, and fails half-way in the pinning: past the end of a
+	 * file.
+	 */
 	ibt_shell("dd if=/dev/zero of=/tmp/ibt-pin bs=4k count=2 2> /dev/null");
 	f = filp_open("/tmp/ibt-pin", O_RDWR, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(f));
@@ -358,11 +377,13 @@ static void pin_fault9_memlock(struct kunit *test)
 		for (i = 0; i < K; i++) {
 			/* Failures in between must not cost anything. */
 			ibt_expect_refused_mr(test, MEMLOCK,
-					      reg_limited(p, cred, pd, at, (K - i + 1) * PAGE_SIZE));
+					      reg_limited(p, cred, pd, at,
+							  (K - i + 1) * PAGE_SIZE));
 			if (K - i >= 4)
 				ibt_expect_refused_mr(test, NOT_MAPPED,
 						      reg_limited(p, cred, pd, bad, 4 * PAGE_SIZE));
-			mr[i] = ibt_mr(test, reg_limited(p, cred, pd, at + i * PAGE_SIZE, PAGE_SIZE));
+			mr[i] = ibt_mr(test,
+				       reg_limited(p, cred, pd, at + i * PAGE_SIZE, PAGE_SIZE));
 			KUNIT_EXPECT_EQ(test, ibt_proc_pinned(p), (u64)i + 1);
 		}
 		ibt_expect_refused_mr(test, MEMLOCK, reg_limited(p, cred, pd, at, 1));
@@ -377,13 +398,16 @@ static void pin_fault9_memlock(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr[0]), 0);
 }
 
-/* Fault 10: the same addresses, other memory or other rights: a registration never answers for an earlier one. */
+/*
+ * Fault 10: the same addresses, other memory or other rights: a registration never answers for an
+ * earlier one.
+ */
 static void pin_fault10_no_old_mapping(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test), *other = ibt_pd(test);
 	struct ibt_pair *pair = ibt_pair(test, pd), *elsewhere = ibt_pair(test, other);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_16K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_16K, PROT_RW);
 	struct ib_mr *all, *again, *read;
 
 	ibt_poke_pattern(p, at, SZ_16K, 1);
@@ -399,7 +423,7 @@ static void pin_fault10_no_old_mapping(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, again), 0);
 
 	/* The same addresses, other memory, while the old is still registered. */
-	KUNIT_EXPECT_EQ(test, ibt_unmap(p, at, SZ_16K), 0);
+	KUNIT_EXPECT_EQ(test, ibt_user_unmap(p, at, SZ_16K), 0);
 	ibt_map_at(p, at, SZ_16K, PROT_RW, MAP_PRIVATE | MAP_FIXED, NULL);
 	ibt_poke_pattern(p, at, SZ_16K, 2);
 	again = ibt_mr(test, ibt_reg_user(p, pd, at, SZ_16K, ALL, NULL));
@@ -423,7 +447,7 @@ static void pin_stale(struct kunit *test)
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_pair *pair = ibt_pair(test, pd);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_64K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_64K, PROT_RW);
 	struct ib_mr *mr, *beside;
 	struct ib_mr_attr attr;
 	char text[256];
@@ -432,7 +456,7 @@ static void pin_stale(struct kunit *test)
 	beside = ibt_mr(test, ibt_reg_user(p, pd, at + SZ_32K, SZ_32K, ALL, NULL));
 	KUNIT_EXPECT_EQ(test, ib_mr_explain(ibt_dev(test), pd, mr->rkey, at, 8, RR, text,
 					    sizeof(text)), IB_MR_WHY_OK);
-	KUNIT_EXPECT_EQ(test, ibt_unmap(p, at + SZ_16K, SZ_4K), 0);
+	KUNIT_EXPECT_EQ(test, ibt_user_unmap(p, at + SZ_16K, SZ_4K), 0);
 	KUNIT_EXPECT_TRUE(test, ib_mr_is_stale(mr));
 	KUNIT_EXPECT_FALSE(test, ib_mr_is_stale(beside));
 	KUNIT_EXPECT_EQ(test, ib_mr_explain(ibt_dev(test), pd, mr->rkey, at, 8, RR, text,
@@ -449,13 +473,16 @@ static void pin_stale(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ibt_proc_pinned(p), (u64)8);
 }
 
-/* The process dies with memory registered: the page stays the region's until that goes, then is free. */
+/*
+ * The process dies with memory registered: the page stays the region's until that goes, then is
+ * free.
+ */
 static void pin_exit(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_pair *pair = ibt_pair(test, pd);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_16K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_16K, PROT_RW);
 	struct ib_mr_run run[4];
 	struct page *page;
 	struct ib_mr *mr;
@@ -482,15 +509,15 @@ static void pin_exit(struct kunit *test)
 }
 
 /*
- * The process forks while the memory is registered, and the child lives: the owner and the device stay on the same page. Without care the
- * owner's next store would give it a copy of its own.
+ * The process forks while the memory is registered, and the child lives: the owner and the device
+ * stay on the same page. Without care the owner's next store would give it a copy of its own.
  */
 static void pin_fork(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_pair *pair = ibt_pair(test, pd);
 	struct ibt_proc *p = ibt_proc(test, "while :; do (sleep 0.3; :); done");
-	unsigned long at = ibt_map(p, SZ_16K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_16K, PROT_RW);
 	unsigned long faults;
 	struct ib_mr *mr;
 	int i, forks;
@@ -498,7 +525,10 @@ static void pin_fork(struct kunit *test)
 	ibt_poke_pattern(p, at, SZ_16K, 4);
 	mr = ibt_mr(test, ibt_reg_user(p, pd, at, SZ_16K, ALL, NULL));
 	for (forks = 0; forks < 3; forks++) {
-		/* A child that was reaped has left its faults with the parent; the next one lives by then. */
+		/*
+		 * A child that was reaped has left its faults with the parent; the next one lives
+		 * by then.
+		 */
 		faults = READ_ONCE(p->task->signal->cmin_flt);
 		for (i = 0; i < 500 && faults == READ_ONCE(p->task->signal->cmin_flt); i++)
 			msleep(20);
@@ -516,7 +546,7 @@ static void pin_limits(struct kunit *test)
 	struct ib_device *dev = ibt_dev(test);
 	struct ib_pd *pd = ibt_pd(test), *other = ibt_pd(test);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_64K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_64K, PROT_RW);
 	struct ib_mr *a, *b;
 	int max = dev->attrs.max_mr;
 
@@ -534,8 +564,10 @@ static void pin_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, b), 0);
 
 	ibt_param(test, "max_pinned_per_pd", 5);
-	ibt_expect_refused_mr(test, LIMIT_PINNED, ibt_reg_user(p, pd, at, 3 * PAGE_SIZE, ALL, NULL));
-	ibt_expect_refused_mr(test, LIMIT_PINNED, ibt_reg_user(p, pd, at + 1, 2 * PAGE_SIZE, ALL, NULL));
+	ibt_expect_refused_mr(test, LIMIT_PINNED,
+			      ibt_reg_user(p, pd, at, 3 * PAGE_SIZE, ALL, NULL));
+	ibt_expect_refused_mr(test, LIMIT_PINNED,
+			      ibt_reg_user(p, pd, at + 1, 2 * PAGE_SIZE, ALL, NULL));
 	b = ibt_mr(test, ibt_reg_user(p, pd, at, 2 * PAGE_SIZE, ALL, NULL));
 	/* The other PD has room for one of them, which makes room here. */
 	KUNIT_EXPECT_EQ(test, ib_rereg_phys_mr(a, IB_MR_REREG_PD, other, NULL, 0, 0, NULL), 0);
@@ -554,7 +586,7 @@ static void pin_fail_nth(struct kunit *test)
 	int nth, failed = 0, mrs = ibt_objects(test, RDMA_RESTRACK_MR);
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_map(p, SZ_64K, PROT_RW);
+	unsigned long at = ibt_user_map(p, SZ_64K, PROT_RW);
 	struct ib_mr *mr;
 	bool hit = true;
 

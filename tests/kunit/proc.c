@@ -2,9 +2,9 @@
 /*
  * Processes for the cases: see proc.h.
  *
- * The kernel's user-mode helper starts them; its init callback runs in the new task, which is how we get hold of it. Their address space is
- * entered by kthread_use_mm() and left again in each call. mm_users is held only meanwhile: a process that is killed really
- * loses its memory.
+ * The kernel's user-mode helper starts them; its init callback runs in the new task, which is how
+ * we get hold of it. Their address space is entered by kthread_use_mm() and left again in each
+ * call. mm_users is held only meanwhile: a process that is killed really loses its memory.
  */
 #include <linux/cred.h>
 #include <linux/delay.h>
@@ -113,12 +113,12 @@ unsigned long ibt_map_at(struct ibt_proc *p, unsigned long addr, size_t len, int
 	return at;
 }
 
-unsigned long ibt_map(struct ibt_proc *p, size_t len, int prot)
+unsigned long ibt_user_map(struct ibt_proc *p, size_t len, int prot)
 {
 	return ibt_map_at(p, 0, len, prot, MAP_PRIVATE, NULL);
 }
 
-int ibt_unmap(struct ibt_proc *p, unsigned long addr, size_t len)
+int ibt_user_unmap(struct ibt_proc *p, unsigned long addr, size_t len)
 {
 	int err = -ESRCH;
 

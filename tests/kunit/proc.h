@@ -2,9 +2,10 @@
 /*
  * A process of user space whose memory a case registers.
  *
- * Cases run in a kernel thread, so they lend the address space of a real process: it sleeps, or runs a shell script, and can be killed or made to
- * fork. The thread is in the address space only inside these calls, so a case that is aborted leaves nothing behind. The
- * process is killed at the end of the case, and must have nothing pinned then.
+ * Cases run in a kernel thread, so they lend the address space of a real process: it sleeps, or
+ * runs a shell script, and can be killed or made to fork. The thread is in the address space only
+ * inside these calls, so a case that is aborted leaves nothing behind. The process is killed at the
+ * end of the case, and must have nothing pinned then.
  */
 #ifndef IBT_PROC_H
 #define IBT_PROC_H
@@ -28,8 +29,8 @@ u64 ibt_proc_pinned(struct ibt_proc *p);	/* pages, as the kernel accounts them *
 
 unsigned long ibt_map_at(struct ibt_proc *p, unsigned long addr, size_t len, int prot, int flags,
 			 struct file *file);
-unsigned long ibt_map(struct ibt_proc *p, size_t len, int prot);
-int ibt_unmap(struct ibt_proc *p, unsigned long addr, size_t len);
+unsigned long ibt_user_map(struct ibt_proc *p, size_t len, int prot);
+int ibt_user_unmap(struct ibt_proc *p, unsigned long addr, size_t len);
 /* The process's own view of its memory: it stores and loads. */
 int ibt_poke(struct ibt_proc *p, unsigned long addr, const void *buf, size_t len);
 int ibt_peek(struct ibt_proc *p, unsigned long addr, void *buf, size_t len);

@@ -161,6 +161,29 @@ static void regqp_chains(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ibmr_regqp_run(rq, ops, 1), 0);
 }
 
+/* Refused and mended at once, over and over: the mending must not be overtaken by the error. */
+static void regqp_refused_100_times(struct kunit *test)
+{
+	struct ib_pd *pd = ibt_pd(test);
+	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1);
+	struct ibmr_regop op[2] = { { .kind = IBMR_OP_INV }, { .kind = IBMR_OP_INV } };
+	struct ibmr_regqp *rq;
+	int i;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	ibt_defer(test, free_mr, mr);
+	rq = ibmr_regqp_create(pd, 0, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rq));
+	ibt_defer(test, free_regqp, rq);
+	op[0].key = mr->lkey ^ 1;
+	op[1].key = mr->lkey;
+	for (i = 0; i < 100 && test->status != KUNIT_FAILURE; i++) {
+		KUNIT_EXPECT_EQ_MSG(test, ibmr_regqp_run(rq, op, 2), -EIO, "round %d", i);
+		KUNIT_EXPECT_EQ(test, op[0].err, -EIO);
+		KUNIT_EXPECT_EQ(test, op[1].err, 0);
+	}
+}
+
 /* Load. */
 
 static void regqp_1000_held(struct kunit *test)
@@ -242,6 +265,7 @@ static struct kunit_case regqp_cases[] = {
 	KUNIT_CASE(regqp_break_without_one),
 	KUNIT_CASE(regqp_is_no_target),
 	KUNIT_CASE_PARAM(regqp_chains, chain_gen_params),
+	KUNIT_CASE(regqp_refused_100_times),
 	KUNIT_CASE(regqp_1000_held),
 	KUNIT_CASE(regqp_1000_not_held),
 	KUNIT_CASE(regqp_two_threads),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Scopes: everything goes, in the right order, whatever was put in when; and what refuses can be released later.
+ * Scopes: everything goes, in the right order, whatever was put in when; and what refuses can be
+ * released later.
  */
 #include "fault.h"
 #include "helpers.h"
@@ -31,8 +32,10 @@ static void scope_order(struct kunit *test)
 {
 	static const struct { char name; enum ib_mr_scope_rank rank; } in[] = {
 		{ 'r', IB_MR_SCOPE_REGION }, { 'w', IB_MR_SCOPE_WINDOW }, { 'l', IB_MR_SCOPE_LAST },
-		{ 'a', IB_MR_SCOPE_ARENA }, { 'p', IB_MR_SCOPE_FMR_POOL }, { 'R', IB_MR_SCOPE_REGION },
-		{ 'f', IB_MR_SCOPE_FMR }, { 'W', IB_MR_SCOPE_WINDOW }, { 'P', IB_MR_SCOPE_FMR_POOL },
+		{ 'a', IB_MR_SCOPE_ARENA }, { 'p', IB_MR_SCOPE_FMR_POOL }, { 'R',
+		IB_MR_SCOPE_REGION },
+		{ 'f', IB_MR_SCOPE_FMR }, { 'W', IB_MR_SCOPE_WINDOW }, { 'P',
+		IB_MR_SCOPE_FMR_POOL },
 	};
 	struct ib_mr_scope *scope = ib_mr_scope_create(ibt_pd(test));
 	struct thing t[ARRAY_SIZE(in)];
@@ -67,7 +70,9 @@ static void scope_refusal(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, log, "rfw");
 }
 
-/* A connection's things: regions of each kind and an arena with slices out. All is gone afterwards. */
+/*
+ * A connection's things: regions of each kind and an arena with slices out. All is gone afterwards.
+ */
 static void scope_connection(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test);

@@ -2,11 +2,13 @@
 /*
  * Keys: where they lead and what they allow.
  *
- * Translation is compared with the buffer's own pages, the verdict with what a real operation says: every set of rights a region can have, every
- * operation, every place that matters, and every way a key can be wrong. The device and ib_mr_check() must not differ in a single one.
+ * Translation is compared with the buffer's own pages, the verdict with what a real operation says:
+ * every set of rights a region can have, every operation, every place that matters, and every way a
+ * key can be wrong. The device and ib_mr_check() must not differ in a single one.
  */
 #include <linux/delay.h>
 #include <linux/irq_work.h>
+#include <rdma/ib_fmr_pool.h>
 #include "fault.h"
 #include "helpers.h"
 
@@ -194,7 +196,7 @@ static void hard_irq(struct irq_work *work)
 	struct in_irq *c = container_of(work, struct in_irq, work);
 
 	use_all(c);
-	smp_store_release(&c->done, true);
+	smp_store_release(&c->done, true);	/* after @bad */
 }
 
 static void xlate_contexts(struct kunit *test)
@@ -215,14 +217,17 @@ static void xlate_contexts(struct kunit *test)
 	local_bh_enable();
 	init_irq_work(&c.work, hard_irq);
 	irq_work_queue(&c.work);
-	for (i = 0; i < 1000 && !smp_load_acquire(&c.done); i++)
+	for (i = 0; i < 1000 && !smp_load_acquire(&c.done); i++)	/* then @bad is whole */
 		usleep_range(100, 1000);
 	irq_work_sync(&c.work);
 	KUNIT_EXPECT_TRUE(test, c.done);
 	KUNIT_EXPECT_EQ(test, c.bad, 0);
 }
 
-/* Readers beside deregistration: what they are given is the region's, or they are refused. KASAN watches. */
+/*
+ * Readers beside deregistration: what they are given is the region's, or they are refused. KASAN
+ * watches.
+ */
 struct race {
 	struct kunit *test;
 	struct ib_pd *pd;
@@ -330,8 +335,9 @@ static void agree(struct verdict *v, enum ibt_op op, bool remote, u32 key, u64 i
 #define LEN	(3 * PG)
 
 /*
- * A READ into the region that is refused after its first packets leaves soft RoCE of 6.1 out of step even after a reset of the queue pair (what it
- * expects next is not reset), and has stored those packets. So what reaches past the end is asked for by its last bytes.
+ * A READ into the region that is refused after its first packets leaves soft RoCE of 6.1 out of
+ * step even after a reset of the queue pair (what it expects next is not reset), and has stored
+ * those packets. So what reaches past the end is asked for by its last bytes.
  */
 static void own_read(struct verdict *v, struct ib_mr *mr, u64 iova, u32 len)
 {
@@ -421,7 +427,7 @@ static void xlate_invalidated(struct kunit *test)
 	struct verdict v = { .test = test, .pd = ibt_pd(test) };
 	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, LEN, 11);
 	struct ib_send_wr inv = { .opcode = IB_WR_LOCAL_INV, .send_flags = IB_SEND_SIGNALED };
-	struct ib_mr *mr, *dma;
+	struct ib_mr *mr;
 	struct ib_wc wc;
 	u64 iova = IOVA;
 	u32 old;
@@ -429,11 +435,9 @@ static void xlate_invalidated(struct kunit *test)
 
 	v.pair = ibt_pair(test, v.pd);
 	mr = reg_buf(test, v.pd, b, 0, LEN, iova, ALL);
-	dma = ibt_mr(test, ib_get_dma_mr(v.pd, LW));
 	agree(&v, IBT_READ, true, mr->rkey, IOVA, 8);
 	ibt_expect_refused(test, UNKNOWN_KEY, ib_mr_invalidated(v.pd, 5));
 	ibt_expect_refused(test, STALE_KEY, ib_mr_invalidated(v.pd, mr->rkey ^ 1));
-	ibt_expect_refused(test, WRONG_KIND, ib_mr_invalidated(v.pd, dma->lkey));
 
 	inv.ex.invalidate_rkey = mr->rkey;
 	KUNIT_ASSERT_EQ(test, ib_post_send(v.pair->tgt.qp, &inv, NULL), 0);
@@ -449,9 +453,54 @@ static void xlate_invalidated(struct kunit *test)
 
 	/* Re-registration brings it back, under another key. */
 	old = mr->rkey;
-	KUNIT_EXPECT_EQ(test, ib_rereg_phys_mr(mr, IB_MR_REREG_ACCESS, NULL, NULL, 0, ALL, NULL), 0);
+	KUNIT_EXPECT_EQ(test, ib_rereg_phys_mr(mr, IB_MR_REREG_ACCESS, NULL, NULL, 0, ALL, NULL),
+			0);
 	agree(&v, IBT_READ, true, mr->rkey, IOVA, 8);
 	agree(&v, IBT_READ, true, old, IOVA, 8);
+}
+
+/* FMRs: mapped, mapped anew, unmapped; each time with the device. */
+static void xlate_armed(struct kunit *test)
+{
+	struct verdict v = { .test = test, .pd = ibt_pd(test) };
+	struct ib_fmr_attr attr = { .max_pages = 3, .max_maps = 8, .page_shift = PAGE_SHIFT };
+	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, LEN, 12);
+	struct ib_mr_run run[3];
+	u64 page[3];
+	struct ib_fmr *fmr;
+	LIST_HEAD(list);
+	u32 old;
+	int i;
+
+	v.pair = ibt_pair(test, v.pd);
+	fmr = ib_alloc_fmr(v.pd, LW | RR, &attr);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(fmr));
+	for (i = 0; i < 3; i++)
+		page[i] = (uintptr_t)ibt_ptr(b, i * PG);
+	KUNIT_EXPECT_EQ(test, ib_map_phys_fmr(fmr, page, 3, IOVA), 0);
+	agree(&v, IBT_READ, true, fmr->rkey, IOVA, LEN);
+	agree(&v, IBT_READ, true, fmr->rkey, IOVA - 1, 2);
+	agree(&v, IBT_READ, true, fmr->rkey, IOVA + LEN - 1, 2);
+	agree(&v, IBT_WRITE, true, fmr->rkey, IOVA, 1);
+	agree(&v, IBT_READ, true, fmr->rkey ^ 1, IOVA, 1);
+	agree(&v, IBT_READ, false, fmr->lkey, IOVA, 8);
+	KUNIT_EXPECT_EQ(test, ib_mr_check(v.pd, fmr->rkey, IOVA, LEN + 1, RR, true),
+			IB_MR_WHY_PAST_END);
+	ibt_expect_refused(test, WRONG_KIND,
+			   ib_mr_translate(v.pd, fmr->rkey, IOVA, 1, run, 3));
+
+	old = fmr->rkey;
+	KUNIT_EXPECT_EQ(test, ib_map_phys_fmr(fmr, page, 2, 2 * IOVA), 0);
+	agree(&v, IBT_READ, true, old, IOVA, 1);
+	agree(&v, IBT_READ, true, fmr->rkey, 2 * IOVA, 2 * PG);
+	agree(&v, IBT_READ, true, fmr->rkey, 2 * IOVA + 2 * PG, 1);
+	old = fmr->rkey;
+	list_add(&fmr->list, &list);
+	KUNIT_EXPECT_EQ(test, ib_unmap_fmr(&list), 0);
+	agree(&v, IBT_READ, true, old, 2 * IOVA, 1);
+	KUNIT_EXPECT_NE(test, ib_mr_check(v.pd, old, 2 * IOVA, 1, RR, true), IB_MR_WHY_OK);
+	KUNIT_EXPECT_EQ(test, ib_dealloc_fmr(fmr), 0);
+	KUNIT_EXPECT_EQ(test, v.allowed, 3u);
 }
 
 static struct kunit_case xlate_cases[] = {
@@ -466,6 +515,7 @@ static struct kunit_case xlate_cases[] = {
 	KUNIT_CASE(xlate_verdict_table),
 	KUNIT_CASE(xlate_verdict_keys),
 	KUNIT_CASE(xlate_invalidated),
+	KUNIT_CASE(xlate_armed),
 	{}
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The sample ULP's own rooms: main.c (module, devices), regions.c (memory and its registration),
- * conn.c (connections and requests), file.c (a file's pages).
+ * conn.c (connections and requests), file.c (a file's pages), user.c (a process's memory).
  *
  * Who holds whom: the module holds the file's pages. A device (struct demo_dev, one for each RDMA
  * device) holds the protection domain and the regions made of that memory. A connection belongs
@@ -93,6 +93,10 @@ int demo_regions_get(struct demo_dev *dev);
 void demo_regions_put(struct demo_dev *dev);
 void demo_execute(struct demo_dev *dev, const struct demo_request *request, u32 length,
 		  struct demo_reply *reply);
+void demo_user_remove(struct demo_dev *dev);
+int demo_user_init(void);
+void demo_user_exit(void);
+
 int demo_hash_init(void);
 void demo_hash_exit(void);
 

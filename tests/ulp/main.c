@@ -84,6 +84,7 @@ static void demo_remove(struct ib_device *ib, void *client_data)
 	mutex_lock(&demo_lock);
 	list_del(&dev->entry);
 	mutex_unlock(&demo_lock);
+	demo_user_remove(dev);
 	demo_regions_put(dev);
 	ib_dealloc_pd(dev->pd);
 	kfree(dev);
@@ -141,8 +142,13 @@ static int __init demo_init(void)
 		pr_err("cannot listen on port %u: %d\n", port, err);
 		goto err_client;
 	}
+	err = demo_user_init();
+	if (err)
+		goto err_listener;
 	return 0;
 
+err_listener:
+	rdma_destroy_id(listener);
 err_client:
 	ib_unregister_client(&demo_client);
 err_wq:
@@ -156,6 +162,7 @@ err_hash:
 
 static void __exit demo_exit(void)
 {
+	demo_user_exit();
 	rdma_destroy_id(listener);
 	ib_unregister_client(&demo_client);
 	destroy_workqueue(demo_wq);

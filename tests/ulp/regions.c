@@ -17,17 +17,17 @@
 #include <linux/vmalloc.h>
 #include "demo.h"
 
-static struct crypto_shash *sha256;
+static struct crypto_shash *hasher;
 
 int demo_hash_init(void)
 {
-	sha256 = crypto_alloc_shash("sha256", 0, 0);
-	return PTR_ERR_OR_ZERO(sha256);
+	hasher = crypto_alloc_shash("sha256", 0, 0);
+	return PTR_ERR_OR_ZERO(hasher);
 }
 
 void demo_hash_exit(void)
 {
-	crypto_free_shash(sha256);
+	crypto_free_shash(hasher);
 }
 
 /* --- a file's pages, through a scatterlist ------------------------------------------------- */
@@ -349,10 +349,10 @@ static void region_copy(struct demo_region *region, u64 offset, u64 length, u8 *
 
 static int region_hash(struct demo_region *region, u64 offset, u64 length, u8 *hash)
 {
-	SHASH_DESC_ON_STACK(desc, sha256);
+	SHASH_DESC_ON_STACK(desc, hasher);
 	int err;
 
-	desc->tfm = sha256;
+	desc->tfm = hasher;
 	err = crypto_shash_init(desc);
 	while (!err && length) {
 		size_t n;

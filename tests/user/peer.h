@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The peer's rooms: verbs.c connects, moves data and asks the ULP. steps.c and refuse.c hold the
- * demo's steps, each of which comes to a verdict: what must work, and what must not. peer.c is
- * the command line and shows the results.
+ * demo's steps, each of which comes to a verdict: what must work, and what must not; owner.c has
+ * those in which the memory is a process's. peer.c is the command line and shows the results.
  *
  * Everything here sees the ULP only as a stranger on the network would: by address, key and
  * length. What it cannot see (has memory changed that must not?) it asks the ULP to look at.
@@ -108,6 +108,8 @@ extern const int nsteps;
 bool refuse(struct peer *peer, const struct step *step, struct result *result);
 bool dead_key(struct peer *peer, const struct step *step, struct result *result);
 bool dereg_fence(struct peer *peer, const struct step *step, struct result *result);
+bool user_buffer(struct peer *peer, const struct step *step, struct result *result);
+bool user_dies(struct peer *peer, const struct step *step, struct result *result);
 bool stale_key(struct peer *peer, const struct step *step, struct result *result);
 
 /* Ways to end a step: with a sentence, with an error (as ask() returns it), with a completion. */

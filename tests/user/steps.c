@@ -466,6 +466,10 @@ const struct step steps[] = {
 	{ .name = "ib_dereg_mr in the middle of WRITEs", .run = dereg_fence },
 	{ .name = "ib_rereg_phys_mr: the old key", .run = stale_key },
 
+	/* memory of a process */
+	{ .name = "a process's buffer: WRITE, and it sees it", .run = user_buffer },
+	{ .name = "the process unmaps it, and is killed", .run = user_dies },
+
 	{ .name = "everything still works", .run = whole_again },
 };
 
