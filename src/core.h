@@ -42,6 +42,9 @@ extern struct dentry *ibmr_debugfs_root;
  * @pinned: pages of user memory pinned for them
  * @went_stale: regions whose owner unmapped the memory, since the device was added
  * @refused: refusals by reason
+ * @name: its name when it was added
+ * @debugfs: its directory
+ * @rcu: non-sleeping lookups may still read it
  */
 struct ibmr_dev {
 	struct ib_device *ibdev;
@@ -68,7 +71,6 @@ struct ibmr_dev {
 	atomic64_t refused[IB_MR_WHY_COUNT];
 	char name[IB_DEVICE_NAME_MAX];
 	struct dentry *debugfs;
-	struct list_head entry;
 	struct rcu_head rcu;
 };
 

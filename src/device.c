@@ -100,7 +100,8 @@ struct ibmr_pd *ibmr_pd_get(struct ibmr_dev *dev, struct ib_pd *pd)
 	mutex_lock(&dev->pd_lock);
 	ipd = pd_find(dev, pd);
 	if (!ipd) {
-		ipd = ibmr_should_fail() ? NULL : kzalloc(sizeof(*ipd), GFP_KERNEL);
+		/* Others who register, perhaps to write pages out, wait for the lock. */
+		ipd = ibmr_should_fail() ? NULL : kzalloc(sizeof(*ipd), GFP_NOIO);
 		if (!ipd)
 			goto out;
 		ipd->pd = pd;
@@ -223,13 +224,14 @@ void ib_mr_pd_put(struct ib_pd *pd)
 	bool held = false;
 
 	might_sleep();
-	if (IS_ERR_OR_NULL(pd))
+	if (IS_ERR_OR_NULL(pd) || !pd->device)
 		return;
 	/* After the device's removal there is none, and removal has ended its holds. */
 	dev = ibmr_dev_get(pd->device);
 	if (!dev)
 		return;
-	down_read(&dev->removal);
+	if (!ibmr_dev_enter(dev))
+		goto out;
 	mutex_lock(&dev->pd_lock);
 	ipd = pd_find(dev, pd);
 	if (ipd && ipd->holds) {
@@ -240,8 +242,9 @@ void ib_mr_pd_put(struct ib_pd *pd)
 	if (held)
 		ibmr_pd_put(ipd);
 	else
-		ibmr_refuse(dev, IB_MR_WHY_NULL_ARG, "%s without a get", __func__);
-	up_read(&dev->removal);
+		ibmr_refuse(dev, IB_MR_WHY_PD_NOT_HELD, "%s", __func__);
+	ibmr_dev_exit(dev);
+out:
 	ibmr_dev_put(dev);
 }
 EXPORT_SYMBOL(ib_mr_pd_put);
@@ -254,31 +257,30 @@ EXPORT_SYMBOL(ib_mr_pd_put);
  * then it warns, and soft RoCE waits for the objects for a long time. This brings the answer back.
  *
  * Context: process, may sleep.
- * Return: 0, or -EBUSY with nothing changed.
+ * Return: 0; -EBUSY with nothing changed; -EINVAL for what is no PD.
  */
 int ib_mr_dealloc_pd(struct ib_pd *pd)
 {
-	struct ibmr_dev *dev = ibmr_dev_get(pd->device);
 	unsigned int users = 0;
+	struct ibmr_dev *dev;
 	struct ibmr_pd *ipd;
+	int err = 0;
 
 	might_sleep();
+	if (IS_ERR_OR_NULL(pd) || !pd->device)
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
+	dev = ibmr_dev_get(pd->device);
 	if (dev) {
 		mutex_lock(&dev->pd_lock);
 		ipd = pd_find(dev, pd);
 		if (ipd)
 			users = ipd->users;
 		mutex_unlock(&dev->pd_lock);
-		if (users) {
-			int err = ibmr_refuse(dev, IB_MR_WHY_PD_BUSY, "%s with %u objects", __func__,
-					      users);
-
-			ibmr_dev_put(dev);
-			return err;
-		}
+		if (users)
+			err = ibmr_refuse(dev, IB_MR_WHY_PD_BUSY, "%s with %u objects", __func__, users);
 		ibmr_dev_put(dev);
 	}
-	return ib_dealloc_pd_user(pd, NULL);
+	return err ?: ib_dealloc_pd_user(pd, NULL);
 }
 EXPORT_SYMBOL(ib_mr_dealloc_pd);
 
@@ -292,11 +294,13 @@ EXPORT_SYMBOL(ib_mr_dealloc_pd);
  */
 bool ib_mr_check_invariants(struct ib_device *device)
 {
-	struct ibmr_dev *dev = ibmr_dev_get(device);
+	struct ibmr_dev *dev;
 	struct ibmr_pd *ipd;
 	bool ok = true;
 	int bkt;
 
+	might_sleep();
+	dev = ibmr_dev_get(device);
 	if (!dev)
 		return true;
 	down_write(&dev->removal);
@@ -343,6 +347,7 @@ static int ibmr_add_one(struct ib_device *device)
 		return err;
 	}
 	ib_set_client_data(device, &ibmr_client, dev);
+	/* The first of several is remembered until it goes. */
 	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, NULL, dev);
 	return 0;
 }
@@ -372,6 +377,8 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 		}
 	}
 	up_write(&dev->removal);
+	/* The core forgets it only after we return, and lookups must not find freed memory. */
+	ib_set_client_data(device, &ibmr_client, NULL);
 	ibmr_dma_dev_remove(device);
 	ibmr_dev_put(dev);
 }

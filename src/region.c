@@ -159,9 +159,11 @@ enum ib_mr_reason ibmr_reg_allowed(struct ibmr_dev *dev, int access, u64 iova, u
  * @why: why not
  *
  * The keys lead nowhere yet.
+ *
+ * Context: process, may sleep. Return: the registration, or NULL and *@why.
  */
 struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,
-				   enum ib_mr_reason *why)
+				 enum ib_mr_reason *why)
 {
 	struct ibmr_reg *reg;
 
@@ -322,7 +324,7 @@ err_reg:
 	ibmr_reg_destroy(region->reg);
 	ibmr_dev_put(dev);
 err_free:
-	kfree(region);
+	kfree_rcu(region, rcu);		/* whoever guessed its key may have found it */
 uncharge:
 	ibmr_limit_uncharge(ipd, pinned);
 refuse:
@@ -411,7 +413,7 @@ int ib_mr_dereg(struct ib_mr *mr)
 					 ibmr_reg_runs(region->reg));
 		region_unlink(region);
 		ibmr_reg_destroy(region->reg);
-		region->reg = NULL;
+		WRITE_ONCE(region->reg, NULL);
 	}
 	region->state = IBMR_DEAD;
 	region->died = ktime_get();

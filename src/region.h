@@ -106,6 +106,12 @@ static inline u64 ibmr_reg_pinned(const struct ibmr_reg *reg)
 	return reg->mem ? reg->mem->pinned : 0;
 }
 
+/* Did the owner unmap the memory? */
+static inline bool ibmr_reg_stale(const struct ibmr_reg *reg)
+{
+	return reg->mem && READ_ONCE(reg->mem->stale);
+}
+
 struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,
 				 const char *call);
 struct ibmr_region *ibmr_region_lock(struct ib_mr *mr, enum ib_mr_reason *why);

@@ -49,7 +49,7 @@ static void commit(struct ibmr_region *region, struct ibmr_pd *ipd, struct ibmr_
 	struct ibmr_pd *old_ipd = region->ipd;
 	struct ibmr_reg *old = region->reg;
 
-	region->reg = new;
+	WRITE_ONCE(region->reg, new);	/* debugfs reads it without the region's lock */
 	if (ipd != old_ipd)
 		ibmr_limit_uncharge(old_ipd, ibmr_reg_pinned(old));
 	else

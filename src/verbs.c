@@ -182,6 +182,7 @@ int ib_query_mr(struct ib_mr *mr, struct ib_mr_attr *mr_attr)
 		mr_attr->mr_access_flags = reg->access;
 		mr_attr->lkey = reg->lkey;
 		mr_attr->rkey = reg->rkey;
+		mr_attr->stale = ibmr_reg_stale(reg);
 	} else {
 		err = ibmr_refuse(region->dev, IB_MR_WHY_NO_DEVICE, "%s", __func__);
 	}

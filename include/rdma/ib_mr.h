@@ -47,6 +47,7 @@ struct ib_phys_buf {
  * @mr_access_flags: the rights it was registered with
  * @lkey: key for local work requests
  * @rkey: key for remote peers, 0 where no remote right was given
+ * @stale: user memory that its owner unmapped (the classic structure ends before this)
  */
 struct ib_mr_attr {
 	struct ib_pd *pd;
@@ -55,6 +56,7 @@ struct ib_mr_attr {
 	int mr_access_flags;
 	u32 lkey;
 	u32 rkey;
+	bool stale;
 };
 
 /*
@@ -76,6 +78,7 @@ struct ib_mr_attr {
 	X(NO_REGQP,         -EOPNOTSUPP, "the device cannot connect a queue pair to itself (iWARP)") \
 	X(REGQP_FAILED,     -EIO,        "the device failed the registration work request") \
 	X(PD_BUSY,          -EBUSY,      "objects of ib_mr still live in the protection domain") \
+	X(PD_NOT_HELD,      -EINVAL,     "a protection domain was put more often than it was got") \
 	X(ARENA_BUSY,       -EBUSY,      "slices of the arena are still out") \
 	X(ARENA_SLICE,      -EINVAL,     "this is no slice of the arena, or it was freed before") \
 	X(ARENA_FULL,       -ENOMEM,     "no free stretch of the arena is long enough") \

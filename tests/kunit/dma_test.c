@@ -355,7 +355,8 @@ static void dma_real_args(struct kunit *test, enum ib_mr_dma_check_mode mode)
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	KUNIT_EXPECT_EQ(test, seen[IBT_DMA_ALLOC].count, 1U);
 	KUNIT_EXPECT_EQ(test, seen[IBT_DMA_ALLOC].arg[1], 100UL);
-	KUNIT_EXPECT_EQ(test, seen[IBT_DMA_ALLOC].arg[3], (__force unsigned long)(GFP_KERNEL | __GFP_ZERO));
+	KUNIT_EXPECT_EQ(test, seen[IBT_DMA_ALLOC].arg[3],
+			(__force unsigned long)(GFP_KERNEL | __GFP_ZERO));
 	ib_dma_free_coherent(dev, 100, p, addr);
 	expect_seen(test, &seen[IBT_DMA_FREE], 1, 100, p, addr, seen[IBT_DMA_FREE].arg[4]);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Fences: when ib_unmap_fmr(), ib_flush_fmr_pool() or ib_destroy_fmr_pool() returns, the device does
- * not touch the pages any more, not even in the middle of a message. And before that: nothing that
- * was let in under an old mapping is ever carried out against another one.
+ * Fences: when ib_unmap_fmr(), ib_flush_fmr_pool() or ib_destroy_fmr_pool() returns, the device
+ * does not touch the pages any more, not even in the middle of a message. And before that: nothing
+ * that was let in under an old mapping is ever carried out against another one.
  *
  * Twice: by a peer that hammers while the owner unmaps and poisons in round after round, and by a
  * responder that is held between its check and its copy, where chance will not have it.
@@ -321,7 +321,7 @@ static void fence_holds(struct kunit *test, struct hammer *h, struct fence *f, s
 	kthread_bind(task, cpumask_first(cpu_online_mask));
 	wake_up_process(task);
 	msleep(400);	/* more than a grace period */
-	KUNIT_EXPECT_FALSE_MSG(test, smp_load_acquire(&f->returned),
+	KUNIT_EXPECT_FALSE_MSG(test, READ_ONCE(f->returned),
 			       "it returned while a packet was under way");
 	hold_end(test, writer);
 	for (tries = 0; tries < 1000 && !smp_load_acquire(&f->returned); tries++)
@@ -375,7 +375,7 @@ static void fence_of_unmap_after_remap(struct kunit *test)
 static const struct pool_row {
 	const char *desc;
 	struct ib_fmr_pool_param param;
-	bool replace, destroy;
+	bool replace, destroy, again;
 	unsigned int wait;
 } pool_table[] = {
 	{ "retired" },
@@ -385,6 +385,7 @@ static const struct pool_row {
 	{ "keys at once", .param.rekey_at_once = 1 },
 	{ "keys at once, re-keyed", .param.rekey_at_once = 1, .wait = 200 },
 	{ "a kept key", .param.key_maps = 8 },
+	{ "a kept key, mapped again", .param.key_maps = 8, .again = true },
 	{ "destruction", .destroy = true },
 	{ "destruction, in quarantine", .destroy = true, .wait = 200 },
 	{ "destruction, keys at once, re-keyed", .destroy = true, .param.rekey_at_once = 1,
@@ -401,6 +402,7 @@ KUNIT_ARRAY_PARAM(pool, pool_table, pool_desc);
 
 static struct ib_pool_fmr *held_fmr[8];
 static unsigned int held_wait;
+static u64 *held_again;
 
 static void release_all(struct kunit *test, struct fence *f)
 {
@@ -410,6 +412,11 @@ static void release_all(struct kunit *test, struct fence *f)
 		ib_fmr_pool_unmap(held_fmr[i]);
 	/* The worker is called for these, being a batch. */
 	msleep(held_wait);
+	/* Elsewhere: at the same iova the packet may be carried out against it, as the header says. */
+	for (i = 0; held_again && i < 8; i++) {
+		held_fmr[i] = ib_fmr_pool_map_phys(f->pool, held_again, 1, SZ_1G);
+		KUNIT_EXPECT_FALSE(test, IS_ERR(held_fmr[i]));
+	}
 }
 
 static void fence_of_pool(struct kunit *test)
@@ -432,18 +439,23 @@ static void fence_of_pool(struct kunit *test)
 	if (row->replace)
 		ibt_force_replace(test);
 	held_wait = row->wait;
+	held_again = row->again ? list : NULL;
 	for (i = 0; i < 8; i++) {
 		held_fmr[i] = ib_fmr_pool_map_phys(f.pool, list + i, 1, HELD_IOVA);
 		KUNIT_EXPECT_FALSE(test, IS_ERR(held_fmr[i]));
 	}
 	fence_holds(test, h, &f, b, held_fmr[3]->fmr->rkey, release_all);
+	for (i = 0; row->again && i < 8; i++)
+		ib_fmr_pool_unmap(held_fmr[i]);
 	if (!row->destroy)
 		ib_destroy_fmr_pool(f.pool);
 }
 
 /*
- * Reuse: the packet is held while its MR is released, and everything that the pool has is mapped to
- * other pages at the same iova, for longer than a grace period takes. Not a byte of those changes.
+ * Reuse: the packet is held while its MR is released and everything is mapped to other pages at the
+ * same iova, and again after longer than a grace period and a re-keying take. Not a byte of those
+ * changes. As many are released as call the worker, and an MR that came back too soon would be the
+ * next to be taken, so this does not rest on chance.
  */
 static const struct reuse_row {
 	const char *desc;
@@ -463,66 +475,65 @@ static void reuse_desc(const struct reuse_row *row, char *desc)
 
 KUNIT_ARRAY_PARAM(reuse, reuse_table, reuse_desc);
 
+#define REUSED	8
+
+struct reuse {
+	struct ib_fmr_pool *pool;
+	struct ib_pool_fmr *entry[REUSED];
+	struct ib_fmr *fmr[REUSED];
+};
+
+/* All of them to @list, which has as many pages. Return: how many were mapped. */
+static int reuse_map(struct reuse *r, u64 *list)
+{
+	int i, n = 0;
+
+	for (i = 0; r->pool && i < REUSED; i++)
+		if (!IS_ERR_OR_NULL(r->entry[i]))
+			ib_fmr_pool_unmap(r->entry[i]);
+	for (i = 0; i < REUSED && list; i++) {
+		if (r->pool) {
+			r->entry[i] = ib_fmr_pool_map_phys(r->pool, list + i, 1, HELD_IOVA);
+			n += !IS_ERR(r->entry[i]);
+		} else {
+			n += !ib_map_phys_fmr(r->fmr[i], list + i, 1, HELD_IOVA);
+		}
+	}
+	return n;
+}
+
 static void fence_of_reuse(struct kunit *test)
 {
 	const struct reuse_row *row = test->param_value;
 	struct ib_pd *pd = ibt_pd(test);
 	struct hammer *h = hold_make(test, pd);
-	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, PG, 1);
-	struct ibt_buf *other = ibt_buf(test, IBT_SCATTER, 8 * PG, 2);
+	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, REUSED * PG, 1);
+	struct ibt_buf *other = ibt_buf(test, IBT_SCATTER, 3 * REUSED * PG, 2);
 	u64 *list = ibt_page_list(test, b), *others = ibt_page_list(test, other);
-	struct ib_fmr_pool *pool = NULL;
-	struct ib_fmr *fmr = NULL;
 	struct task_struct *writer;
-	struct ib_pool_fmr *pf = NULL, *keep;
-	unsigned long deadline;
-	int i, mapped = 0;
-	u32 key;
+	struct reuse r = {};
+	int i;
 
 	if (row->replace)
 		ibt_force_replace(test);
-	if (row->fmr) {
-		fmr = ibt_fmr(test, pd, FMR_ALL, 1, 32767);
-		KUNIT_ASSERT_EQ(test, ib_map_phys_fmr(fmr, list, 1, HELD_IOVA), 0);
-		key = fmr->rkey;
-	} else {
-		pool = ibt_pool(test, pd, (struct ib_fmr_pool_param){
-			.cache = row->cache, .pool_size = 2 });
-		pf = ib_fmr_pool_map_phys(pool, list, 1, HELD_IOVA);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(pf));
-		key = pf->fmr->rkey;
-		keep = ib_fmr_pool_map_phys(pool, others + 7, 1, HELD_IOVA);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(keep));
-	}
-	writer = hold_write(test, h, key);
-	/* As many as are to be had in 0.7 s; the last one is mapped when the packet goes on. */
-	deadline = jiffies + 7 * HZ / 10;
-	for (i = 0; time_before(jiffies, deadline); i++) {
-		int err;
-
-		if (pool) {
-			if (!IS_ERR_OR_NULL(pf))
-				ib_fmr_pool_unmap(pf);
-			pf = ib_fmr_pool_map_phys(pool, others + i % 7, 1, HELD_IOVA);
-			err = PTR_ERR_OR_ZERO(pf);
-		} else {
-			err = ib_map_phys_fmr(fmr, others + i % 7, 1, HELD_IOVA);
-		}
-		mapped += !err;
-		if (err)
-			KUNIT_EXPECT_EQ(test, err, -EAGAIN);
-		msleep(err ? 5 : 1);
-	}
+	for (i = 0; row->fmr && i < REUSED; i++)
+		r.fmr[i] = ibt_fmr(test, pd, FMR_ALL, 1, 32767);
+	if (!row->fmr)
+		r.pool = ibt_pool(test, pd, (struct ib_fmr_pool_param){
+			.cache = row->cache, .pool_size = REUSED, .max_pages_per_fmr = 1 });
+	KUNIT_ASSERT_EQ(test, reuse_map(&r, list), REUSED);
+	writer = hold_write(test, h, r.pool ? r.entry[3]->fmr->rkey : r.fmr[3]->rkey);
+	KUNIT_EXPECT_GT(test, reuse_map(&r, others), 0);
+	msleep(300);
+	reuse_map(&r, others + REUSED);
+	msleep(300);
+	KUNIT_EXPECT_GT(test, reuse_map(&r, others + 2 * REUSED) + row->replace, 0);
 	hold_end(test, writer);
 	msleep(50);
 	KUNIT_EXPECT_TRUE_MSG(test, ibt_intact(other),
 			      "a packet of an old mapping was carried out against a new one");
-	KUNIT_EXPECT_GT(test, mapped, 3);
-	if (pool) {
-		ib_fmr_pool_unmap(keep);
-		if (!IS_ERR_OR_NULL(pf))
-			ib_fmr_pool_unmap(pf);
-	}
+	if (r.pool)
+		reuse_map(&r, NULL);
 }
 
 static struct kunit_case fmr_fence_cases[] = {

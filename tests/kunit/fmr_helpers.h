@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the cases about FMRs and their pools share: managed FMRs and pools, page lists, verdicts on a
- * key, calls from every context, module parameters, a second device, and a responder held up.
+ * What the cases about FMRs and their pools share: managed FMRs and pools, page lists, verdicts on
+ * a key, calls from every context, module parameters, a second device, and a responder held up.
  */
 #ifndef IBT_FMR_HELPERS_H
 #define IBT_FMR_HELPERS_H

@@ -50,8 +50,6 @@ static struct soak {
 	bool stop;
 } soak;
 
-static struct ib_client soak_client;
-
 static int soak_add(struct ib_device *dev)
 {
 	if (!soak.dev && dev->ops.driver_id == RDMA_DRIVER_RXE)
@@ -83,7 +81,7 @@ static int soak_owner(void *arg)
 			if (fmr != ERR_PTR(-EAGAIN))
 				soak_wrong("map", PTR_ERR(fmr));
 			atomic_inc(&soak.again);
-			msleep(1);
+			usleep_range(1000, 2000);
 			continue;
 		}
 		if (fmr->fmr->lkey != fmr->fmr->rkey || fmr->pool != pool)
@@ -125,7 +123,7 @@ static int soak_peer(void *arg)
 		u32 key;
 
 		if (IS_ERR(fmr)) {
-			msleep(1);
+			usleep_range(1000, 2000);
 			continue;
 		}
 		key = fmr->fmr->rkey;
