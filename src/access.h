@@ -32,6 +32,17 @@ static inline enum ib_mr_reason ibmr_access_bounds(u64 start, u64 size, u64 iova
 	return IB_MR_WHY_OK;
 }
 
+/* Up to here an iova needs no closer look, if what begins there is shorter than 4 GiB. */
+#define IBMR_IOVA_PLAIN	(U64_MAX - BIT_ULL(34))
+
+/* The same, answered on the spot for what lies far from the end. */
+static inline enum ib_mr_reason ibmr_access_range_fast(u64 iova, u64 length)
+{
+	if (likely(iova <= IBMR_IOVA_PLAIN && length - 1 < BIT_ULL(32)))
+		return IB_MR_WHY_OK;
+	return ibmr_access_range(iova, length);
+}
+
 /* What the driver is told: rights only. Hints, ZERO_BASED and MW_BIND are carried out here. */
 static inline int ibmr_access_driver(int access)
 {

@@ -215,13 +215,15 @@ static u32 next_key(struct ibmr_armed *a)
 
 /* --- batches, in the worker or another sleeping call; the device is entered --- */
 
-static void to_stock(struct ibmr_mag *mag, struct ibmr_stack *armed)
+/* @last is the one at the end of @armed. */
+static void to_stock(struct ibmr_mag *mag, struct ibmr_stack *armed, struct ibmr_armed *last)
 {
-	struct ibmr_armed *a;
-
+	if (!armed->nr)
+		return;
 	spin_lock_irq(&mag->lock);
-	while ((a = ibmr_stack_pop(armed)))
-		ibmr_stack_push(&mag->stock, a);
+	last->next = mag->stock.head;
+	mag->stock.head = armed->head;
+	mag->stock.nr += armed->nr;
 	spin_unlock_irq(&mag->lock);
 }
 
@@ -246,8 +248,8 @@ static void destroy_all(struct ibmr_mag *mag, struct ibmr_stack *list)
 static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struct ibmr_stack *bad)
 {
 	struct ibmr_arm *arm = mag->dev->arm;
+	struct ibmr_armed *a, *last = NULL;
 	struct ibmr_stack good = {};
-	struct ibmr_armed *a;
 
 	mutex_lock(&arm->lock);
 	while (list->nr) {
@@ -291,12 +293,14 @@ static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struc
 			WRITE_ONCE(a->key, reg->key);
 			a->invalidated = false;
 			a->uses = 0;
+			if (!last)
+				last = a;
 			ibmr_stack_push(&good, a);
 		}
 		cond_resched();
 	}
 	mutex_unlock(&arm->lock);
-	to_stock(mag, &good);
+	to_stock(mag, &good, last);
 }
 
 /* Make @nr more. Return: how many were made. */
@@ -354,6 +358,8 @@ static void grace_over(struct rcu_head *rcu)
 
 	spin_lock_irq(&mag->lock);
 	mag->waiting = false;
+	if (!mag->due.nr)
+		mag->due = ibmr_stack_steal(&mag->quarantine);
 	while ((a = ibmr_stack_pop(&mag->quarantine)))
 		ibmr_stack_push(&mag->due, a);
 	ibmr_mag_kick(mag);
@@ -377,6 +383,8 @@ static void plan(struct ibmr_mag *mag, struct ibmr_stack *again, struct ibmr_sta
 	if (ibmr_force_replace) {
 		*exchange = ibmr_stack_steal(&mag->retired);
 	} else if (mag->flags & IBMR_MAG_AT_ONCE) {
+		if (!again->nr)
+			*again = ibmr_stack_steal(&mag->retired);
 		while ((a = ibmr_stack_pop(&mag->retired)))
 			ibmr_stack_push(again, a);
 	}
