@@ -23,7 +23,7 @@
  * @access: flags
  *
  * The device writes on the peer's behalf, so the owner's right to write comes first
- * (IBA 10.6.3.1).
+ *.
  *
  * Context: any. Return: IB_MR_WHY_OK or IB_MR_WHY_ACCESS_NO_LOCAL.
  */

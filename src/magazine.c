@@ -29,7 +29,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/moduleparam.h>
-#include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -40,7 +39,6 @@
 #include "magazine.h"
 #include "regqp.h"
 
-#define ARM_BATCH	(IBMR_REGQP_DEPTH / 2)	/* two work requests an MR */
 #define LOOK_EVERY	(5 * HZ)
 
 bool ibmr_force_replace;
@@ -61,13 +59,6 @@ MODULE_PARM_DESC(fail_map, "let every n-th map fail with -EAGAIN (for tests; 0: 
 
 static struct workqueue_struct *mag_wq;
 struct workqueue_struct *ibmr_pool_wq;
-
-/* Operations of one arming batch; too large for a stack, and nothing is to be allocated then. */
-struct ibmr_arm {
-	struct mutex lock;
-	struct ibmr_regop op[2 * ARM_BATCH];
-	struct ibmr_armed *armed[ARM_BATCH];
-};
 
 bool ibmr_map_fails(void)
 {
@@ -103,7 +94,7 @@ static void set_target(struct ibmr_mag *mag, unsigned int target)
 	/* What is kept in use, promised or not, is not spare. */
 	used = max(mag->promised, mag->in_use);
 	mag->low = max(margin(mag) / 2, (mag->target - min(mag->target, used)) / 4);
-	mag->batch = clamp(margin(mag) / 2, 1U, (unsigned int)ARM_BATCH);
+	mag->batch = clamp(margin(mag) / 2, 1U, (unsigned int)IBMR_ARM_BATCH);
 }
 
 /* Call the worker, once. Under mag->lock, any context. */
@@ -132,222 +123,6 @@ void ibmr_mag_drop(struct ibmr_mag *mag)
 		ibmr_dev_put(mag->dev);
 		kfree_rcu(mag, grace);	/* who came from a key takes its lock */
 	}
-}
-
-/* --- one MR --- */
-
-static struct ibmr_armed *armed_new(struct ibmr_mag *mag)
-{
-	struct ibmr_dev *dev = mag->dev;
-	struct ibmr_armed *a;
-
-	a = ibmr_should_fail() ? NULL : kzalloc(sizeof(*a), GFP_KERNEL);
-	if (!a)
-		return NULL;
-	a->keyed.kind = IBMR_KEYED_ARMED;
-	a->mag = mag;
-	if (mag->flags & IBMR_MAG_OWN_SGL) {
-		a->sgl = kvcalloc(mag->capacity + 1, sizeof(*a->sgl), GFP_KERNEL);
-		if (!a->sgl)
-			goto err_free;
-	}
-	a->drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
-		ib_alloc_mr(dev->park, IB_MR_TYPE_MEM_REG,
-			    ibmr_list_room(dev->ibdev, mag->capacity));
-	if (IS_ERR(a->drv))
-		goto err_free;
-	a->drv->length = 0;
-	a->key = a->drv->lkey;
-	a->keys_left = 255;
-	__set_bit(a->key & 0xff, a->spent);
-	if (ibmr_should_fail() ||
-	    xa_err(xa_store(&dev->keys, a->key >> 8, &a->keyed, GFP_KERNEL)))
-		goto err_mr;
-	return a;
-
-err_mr:
-	ib_dereg_mr_user(a->drv, NULL);
-err_free:
-	kvfree(a->sgl);
-	kfree(a);
-	return NULL;
-}
-
-static void armed_free_rcu(struct rcu_head *rcu)
-{
-	struct ibmr_armed *a = container_of(rcu, struct ibmr_armed, rcu);
-
-	kvfree(a->sgl);
-	kfree(a);
-}
-
-static void armed_free(struct ibmr_armed *a)
-{
-	call_rcu(&a->rcu, armed_free_rcu);
-}
-
-/* Withdrawn or never published. When it returns the device has no packet left that uses it. */
-static void armed_destroy(struct ibmr_armed *a)
-{
-	struct ibmr_dev *dev = a->mag->dev;
-	struct ib_mr *drv = a->drv;
-
-	xa_cmpxchg(&dev->keys, a->key >> 8, &a->keyed, NULL, 0);
-	spin_lock_irq(&a->mag->lock);
-	a->drv = NULL;		/* who came from its key looks no further */
-	spin_unlock_irq(&a->mag->lock);
-	if (ib_dereg_mr_user(drv, NULL))
-		pr_err("%s: the driver did not let go of an MR (key %#x)\n", dev->name, a->key);
-	armed_free(a);
-}
-
-/* A variant that the MR never had. The caller saw that one is left. */
-static u32 next_key(struct ibmr_armed *a)
-{
-	unsigned int v = find_next_zero_bit(a->spent, 256, get_random_u8());
-
-	if (v >= 256)
-		v = find_first_zero_bit(a->spent, 256);
-	__set_bit(v, a->spent);
-	a->keys_left--;
-	return (a->key & ~0xffU) | v;
-}
-
-/* --- batches, in the worker or another sleeping call; the device is entered --- */
-
-/* @last is the one at the end of @armed. */
-static void to_stock(struct ibmr_mag *mag, struct ibmr_stack *armed, struct ibmr_armed *last)
-{
-	if (!armed->nr)
-		return;
-	spin_lock_irq(&mag->lock);
-	last->next = mag->stock.head;
-	mag->stock.head = armed->head;
-	mag->stock.nr += armed->nr;
-	spin_unlock_irq(&mag->lock);
-}
-
-static void destroy_all(struct ibmr_mag *mag, struct ibmr_stack *list)
-{
-	struct ibmr_armed *a;
-	unsigned int n = 0;
-
-	while ((a = ibmr_stack_pop(list))) {
-		armed_destroy(a);
-		n++;
-	}
-	spin_lock_irq(&mag->lock);
-	mag->created -= n;
-	spin_unlock_irq(&mag->lock);
-}
-
-/*
- * Arm what is in @list, new or re-keyed, and put it into the stock; what could not be armed is left
- * in @bad.
- */
-static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struct ibmr_stack *bad)
-{
-	struct ibmr_arm *arm = mag->dev->arm;
-	struct ibmr_armed *a, *last = NULL;
-	struct ibmr_stack good = {};
-
-	mutex_lock(&arm->lock);
-	while (list->nr) {
-		unsigned int n = 0, inv, i;
-
-		while (n < ARM_BATCH && (a = ibmr_stack_pop(list))) {
-			if (rekey && !a->keys_left)
-				ibmr_stack_push(bad, a);
-			else
-				arm->armed[n++] = a;
-		}
-		if (!n)
-			break;
-		/*
-		 * All invalidations first. Each waits until what was posted before it has completed
-		 * (IBA 10.6.5.1), and so is cheaper behind another one than behind a registration.
-		 */
-		inv = rekey ? n : 0;
-		for (i = 0; i < n; i++) {
-			a = arm->armed[i];
-			if (rekey)
-				arm->op[i] = (struct ibmr_regop){
-					.kind = IBMR_OP_INV, .key = a->key,
-				};
-			arm->op[inv + i] = (struct ibmr_regop){
-				.kind = IBMR_OP_REG, .mr = a->drv, .access = mag->access,
-				.key = rekey ? next_key(a) : a->key,
-			};
-		}
-		ibmr_regqp_exec(mag->dev->park_ipd, arm->op, inv + n);
-
-		for (i = 0; i < n; i++) {
-			const struct ibmr_regop *reg = &arm->op[inv + i];
-			int err = reg->err ? reg->err : rekey ? arm->op[i].err : 0;
-
-			a = arm->armed[i];
-			if (err) {
-				ibmr_stack_push(bad, a);
-				continue;
-			}
-			WRITE_ONCE(a->key, reg->key);
-			a->invalidated = false;
-			a->uses = 0;
-			if (!last)
-				last = a;
-			ibmr_stack_push(&good, a);
-		}
-		cond_resched();
-	}
-	mutex_unlock(&arm->lock);
-	to_stock(mag, &good, last);
-}
-
-/* Make @nr more. Return: how many were made. */
-static unsigned int grow(struct ibmr_mag *mag, unsigned int nr)
-{
-	struct ibmr_stack fresh = {}, bad = {};
-	struct ibmr_armed *a;
-	unsigned int failed;
-
-	while (fresh.nr < nr && (a = armed_new(mag)))
-		ibmr_stack_push(&fresh, a);
-	nr = fresh.nr;
-	spin_lock_irq(&mag->lock);
-	mag->created += nr;
-	spin_unlock_irq(&mag->lock);
-	arm(mag, &fresh, false, &bad);
-	failed = bad.nr;
-	destroy_all(mag, &bad);
-	return nr - failed;
-}
-
-/* Exchange what is in @list for new ones: a fence for every packet that may still use it. */
-static void replace(struct ibmr_mag *mag, struct ibmr_stack *list)
-{
-	unsigned int n = list->nr, made;
-
-	if (!n)
-		return;
-	destroy_all(mag, list);
-	made = grow(mag, n);
-	spin_lock_irq(&mag->lock);
-	mag->replaced += made;
-	spin_unlock_irq(&mag->lock);
-}
-
-static void rekey(struct ibmr_mag *mag, struct ibmr_stack *list)
-{
-	struct ibmr_stack bad = {};
-	unsigned int n = list->nr;
-
-	if (!n)
-		return;
-	arm(mag, list, true, &bad);
-	spin_lock_irq(&mag->lock);
-	mag->rekeyed += n - bad.nr;
-	spin_unlock_irq(&mag->lock);
-	replace(mag, &bad);
 }
 
 /* In the context of RCU tasks. */
@@ -424,10 +199,10 @@ static void mag_work(struct work_struct *work)
 		ibmr_mag_hold(mag);
 		call_rcu_tasks(&mag->grace, grace_over);
 	}
-	rekey(mag, &again);
-	replace(mag, &exchange);
+	ibmr_arm_rekey(mag, &again);
+	ibmr_arm_replace(mag, &exchange);
 	mutex_unlock(&mag->hand);
-	if (more && grow(mag, more) && !mag->dying)
+	if (more && ibmr_arm_grow(mag, more) && !mag->dying)
 		queue_delayed_work(mag_wq, &mag->shrink, LOOK_EVERY);
 	ibmr_dev_exit(mag->dev);
 out:
@@ -459,7 +234,7 @@ static void mag_shrink(struct work_struct *work)
 	}
 	again = mag->created - surplus.nr > floor && !mag->dying;
 	spin_unlock_irq(&mag->lock);
-	destroy_all(mag, &surplus);
+	ibmr_arm_discard(mag, &surplus);
 	if (again)
 		queue_delayed_work(mag_wq, &mag->shrink, LOOK_EVERY);
 	ibmr_dev_exit(mag->dev);
@@ -479,7 +254,7 @@ void ibmr_mag_fence(struct ibmr_mag *mag, struct ibmr_stack *withdrawn)
 {
 	unsigned int noio = memalloc_noio_save();
 
-	replace(mag, withdrawn);
+	ibmr_arm_replace(mag, withdrawn);
 	memalloc_noio_restore(noio);
 }
 
@@ -500,7 +275,7 @@ void ibmr_mag_flush(struct ibmr_mag *mag)
 	while ((a = ibmr_stack_pop(&mag->due)))
 		ibmr_stack_push(&all, a);
 	spin_unlock_irq(&mag->lock);
-	replace(mag, &all);
+	ibmr_arm_replace(mag, &all);
 	mutex_unlock(&mag->hand);
 	memalloc_noio_restore(noio);
 }
@@ -539,7 +314,7 @@ void ibmr_mags_fence(struct ibmr_dev *dev, const void *tag)
 		pick(&mag->retired, tag, &mine);
 		pick(&mag->quarantine, tag, &mine);
 		spin_unlock_irq(&mag->lock);
-		replace(mag, &mine);
+		ibmr_arm_replace(mag, &mine);
 		mutex_unlock(&mag->hand);
 	}
 	mutex_unlock(&dev->mag_lock);
@@ -564,7 +339,7 @@ int ibmr_mag_promise(struct ibmr_mag *mag, unsigned int more)
 	need = mag->target > mag->created ? mag->target - mag->created : 0;
 	spin_unlock_irq(&mag->lock);
 
-	got = grow(mag, need);
+	got = ibmr_arm_grow(mag, need);
 	if (got < need) {
 		ibmr_mag_unpromise(mag, more);
 		return -ENOMEM;
@@ -642,7 +417,7 @@ void ibmr_mag_destroy(struct ibmr_mag *mag)
 		       (a = ibmr_stack_pop(&mag->quarantine)) || (a = ibmr_stack_pop(&mag->due)))
 			ibmr_stack_push(&all, a);
 		spin_unlock_irq(&mag->lock);
-		destroy_all(mag, &all);
+		ibmr_arm_discard(mag, &all);
 		mutex_unlock(&mag->hand);
 	}
 	WARN_ON(mag->created);
@@ -714,10 +489,9 @@ enum ib_mr_reason ibmr_mag_qualify(struct ibmr_dev *dev)
 	}
 	why = IB_MR_WHY_NO_MEMORY;
 	if (!dev->arm) {
-		dev->arm = ibmr_should_fail() ? NULL : kvzalloc(sizeof(*dev->arm), GFP_KERNEL);
+		dev->arm = ibmr_arm_alloc();
 		if (!dev->arm)
 			goto out;
-		mutex_init(&dev->arm->lock);
 	}
 	if (!dev->park) {
 		park = ibmr_should_fail() ? ERR_PTR(-ENOMEM) : ib_alloc_pd(dev->ibdev, 0);
@@ -787,7 +561,7 @@ void ibmr_mags_remove(struct ibmr_dev *dev)
 		while ((a = ibmr_stack_pop(&mag->stock)) || (a = ibmr_stack_pop(&mag->retired)) ||
 		       (a = ibmr_stack_pop(&mag->quarantine)) || (a = ibmr_stack_pop(&mag->due))) {
 			mag->created--;
-			armed_free(a);
+			ibmr_armed_free(a);
 		}
 		spin_unlock_irq(&mag->lock);
 	}
@@ -810,7 +584,7 @@ void ibmr_mag_bury(struct ibmr_mag *mag, struct ibmr_armed *a)
 {
 	mag->in_use--;
 	mag->created--;
-	armed_free(a);
+	ibmr_armed_free(a);
 }
 
 /* Alone on the device, so no worker has any in hand. */

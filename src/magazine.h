@@ -189,6 +189,16 @@ bool ibmr_map_fails(void);
 enum ib_mr_reason ibmr_mag_verdict(struct ib_device *device, enum ib_mr_reason why);
 #endif
 
+/* arming.c: MRs in batches. */
+#define IBMR_ARM_BATCH	64	/* two work requests an MR, in one chain */
+
+struct ibmr_arm *ibmr_arm_alloc(void);
+unsigned int ibmr_arm_grow(struct ibmr_mag *mag, unsigned int nr);
+void ibmr_arm_rekey(struct ibmr_mag *mag, struct ibmr_stack *list);
+void ibmr_arm_replace(struct ibmr_mag *mag, struct ibmr_stack *list);
+void ibmr_arm_discard(struct ibmr_mag *mag, struct ibmr_stack *list);
+void ibmr_armed_free(struct ibmr_armed *a);
+
 /* live.c: the MR itself. */
 enum ib_mr_reason ibmr_probe(struct ibmr_dev *dev);
 int ibmr_live_init(void);

@@ -89,7 +89,7 @@ struct ib_mr_attr {
 	/* rights */ \
 	X(BAD_ACCESS,       -EINVAL,     "an access flag is unknown") \
 	X(ACCESS_NO_LOCAL,  -EINVAL, \
-	  "remote write or atomic needs local write (IBA 10.6.3.1)") \
+	  "remote write or atomic needs local write") \
 	X(NO_ON_DEMAND,     -EINVAL,     "the device has no on-demand paging") \
 	X(ZERO_BASED_IOVA,  -EINVAL,     "a zero-based region has iova 0") \
 	X(ZERO_BASED_ALIGN, -EOPNOTSUPP, \

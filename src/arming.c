@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Arming: driver MRs made valid ahead of time, given new keys, and destroyed.
+ *
+ * What is armed here is in nobody's hands but the caller's: it is new, or it was withdrawn and
+ * nothing uses it any more, or (for replacing) it is destroyed, which waits for whoever still
+ * does. It is in the parking PD all the time, and the work requests go through that PD's own
+ * registration queue pair, in batches that are waited for once. When to do which is
+ * magazine.c's to decide.
+ *
+ * An MR whose arming failed, or is not known to have been done, is destroyed, whatever state the
+ * device has it in. All calls sleep and are made with the device entered.
+ */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "fault.h"
+#include "magazine.h"
+#include "regqp.h"
+
+/* Operations of one arming batch; too large for a stack, and nothing is to be allocated then. */
+struct ibmr_arm {
+	struct mutex lock;
+	struct ibmr_regop op[2 * IBMR_ARM_BATCH];
+	struct ibmr_armed *armed[IBMR_ARM_BATCH];
+};
+
+/* What arming needs to work in, for a device; NULL without memory. */
+struct ibmr_arm *ibmr_arm_alloc(void)
+{
+	struct ibmr_arm *arm = ibmr_should_fail() ? NULL : kvzalloc(sizeof(*arm), GFP_KERNEL);
+
+	if (arm)
+		mutex_init(&arm->lock);
+	return arm;
+}
+
+/* --- one MR --- */
+
+static struct ibmr_armed *armed_new(struct ibmr_mag *mag)
+{
+	struct ibmr_dev *dev = mag->dev;
+	struct ibmr_armed *a;
+
+	a = ibmr_should_fail() ? NULL : kzalloc(sizeof(*a), GFP_KERNEL);
+	if (!a)
+		return NULL;
+	a->keyed.kind = IBMR_KEYED_ARMED;
+	a->mag = mag;
+	if (mag->flags & IBMR_MAG_OWN_SGL) {
+		a->sgl = kvcalloc(mag->capacity + 1, sizeof(*a->sgl), GFP_KERNEL);
+		if (!a->sgl)
+			goto err_free;
+	}
+	a->drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
+		ib_alloc_mr(dev->park, IB_MR_TYPE_MEM_REG,
+			    ibmr_list_room(dev->ibdev, mag->capacity));
+	if (IS_ERR(a->drv))
+		goto err_free;
+	a->drv->length = 0;
+	a->key = a->drv->lkey;
+	a->keys_left = 255;
+	__set_bit(a->key & 0xff, a->spent);
+	if (ibmr_should_fail() ||
+	    xa_err(xa_store(&dev->keys, a->key >> 8, &a->keyed, GFP_KERNEL)))
+		goto err_mr;
+	return a;
+
+err_mr:
+	ib_dereg_mr_user(a->drv, NULL);
+err_free:
+	kvfree(a->sgl);
+	kfree(a);
+	return NULL;
+}
+
+static void armed_free_rcu(struct rcu_head *rcu)
+{
+	struct ibmr_armed *a = container_of(rcu, struct ibmr_armed, rcu);
+
+	kvfree(a->sgl);
+	kfree(a);
+}
+
+void ibmr_armed_free(struct ibmr_armed *a)
+{
+	call_rcu(&a->rcu, armed_free_rcu);
+}
+
+/* Withdrawn or never published. When it returns the device has no packet left that uses it. */
+static void armed_destroy(struct ibmr_armed *a)
+{
+	struct ibmr_dev *dev = a->mag->dev;
+	struct ib_mr *drv = a->drv;
+
+	xa_cmpxchg(&dev->keys, a->key >> 8, &a->keyed, NULL, 0);
+	spin_lock_irq(&a->mag->lock);
+	a->drv = NULL;		/* who came from its key looks no further */
+	spin_unlock_irq(&a->mag->lock);
+	if (ib_dereg_mr_user(drv, NULL))
+		pr_err("%s: the driver did not let go of an MR (key %#x)\n", dev->name, a->key);
+	ibmr_armed_free(a);
+}
+
+/* A variant that the MR never had. The caller saw that one is left. */
+static u32 next_key(struct ibmr_armed *a)
+{
+	unsigned int v = find_next_zero_bit(a->spent, 256, get_random_u8());
+
+	if (v >= 256)
+		v = find_first_zero_bit(a->spent, 256);
+	__set_bit(v, a->spent);
+	a->keys_left--;
+	return (a->key & ~0xffU) | v;
+}
+
+/* --- batches, in the worker or another sleeping call; the device is entered --- */
+
+/* @last is the one at the end of @armed. */
+static void to_stock(struct ibmr_mag *mag, struct ibmr_stack *armed, struct ibmr_armed *last)
+{
+	if (!armed->nr)
+		return;
+	spin_lock_irq(&mag->lock);
+	last->next = mag->stock.head;
+	mag->stock.head = armed->head;
+	mag->stock.nr += armed->nr;
+	spin_unlock_irq(&mag->lock);
+}
+
+/* Destroy what is in @list; the magazine has as many fewer. */
+void ibmr_arm_discard(struct ibmr_mag *mag, struct ibmr_stack *list)
+{
+	struct ibmr_armed *a;
+	unsigned int n = 0;
+
+	while ((a = ibmr_stack_pop(list))) {
+		armed_destroy(a);
+		n++;
+	}
+	spin_lock_irq(&mag->lock);
+	mag->created -= n;
+	spin_unlock_irq(&mag->lock);
+}
+
+/*
+ * Arm what is in @list, new or re-keyed, and put it into the stock; what could not be armed is left
+ * in @bad.
+ */
+static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struct ibmr_stack *bad)
+{
+	struct ibmr_arm *arm = mag->dev->arm;
+	struct ibmr_armed *a, *last = NULL;
+	struct ibmr_stack good = {};
+
+	BUILD_BUG_ON(2 * IBMR_ARM_BATCH > IBMR_REGQP_DEPTH);
+	mutex_lock(&arm->lock);
+	while (list->nr) {
+		unsigned int n = 0, inv, i;
+
+		while (n < IBMR_ARM_BATCH && (a = ibmr_stack_pop(list))) {
+			if (rekey && !a->keys_left)
+				ibmr_stack_push(bad, a);
+			else
+				arm->armed[n++] = a;
+		}
+		if (!n)
+			break;
+		/*
+		 * All invalidations first. Each waits until what was posted before it has completed,
+		 * and so is cheaper behind another one than behind a registration.
+		 */
+		inv = rekey ? n : 0;
+		for (i = 0; i < n; i++) {
+			a = arm->armed[i];
+			if (rekey)
+				arm->op[i] = (struct ibmr_regop){
+					.kind = IBMR_OP_INV, .key = a->key,
+				};
+			arm->op[inv + i] = (struct ibmr_regop){
+				.kind = IBMR_OP_REG, .mr = a->drv, .access = mag->access,
+				.key = rekey ? next_key(a) : a->key,
+			};
+		}
+		ibmr_regqp_exec(mag->dev->park_ipd, arm->op, inv + n);
+
+		for (i = 0; i < n; i++) {
+			const struct ibmr_regop *reg = &arm->op[inv + i];
+			int err = reg->err ? reg->err : rekey ? arm->op[i].err : 0;
+
+			a = arm->armed[i];
+			if (err) {
+				ibmr_stack_push(bad, a);
+				continue;
+			}
+			WRITE_ONCE(a->key, reg->key);
+			a->invalidated = false;
+			a->uses = 0;
+			if (!last)
+				last = a;
+			ibmr_stack_push(&good, a);
+		}
+		cond_resched();
+	}
+	mutex_unlock(&arm->lock);
+	to_stock(mag, &good, last);
+}
+
+/* Make @nr more. Return: how many were made. */
+unsigned int ibmr_arm_grow(struct ibmr_mag *mag, unsigned int nr)
+{
+	struct ibmr_stack fresh = {}, bad = {};
+	struct ibmr_armed *a;
+	unsigned int failed;
+
+	while (fresh.nr < nr && (a = armed_new(mag)))
+		ibmr_stack_push(&fresh, a);
+	nr = fresh.nr;
+	spin_lock_irq(&mag->lock);
+	mag->created += nr;
+	spin_unlock_irq(&mag->lock);
+	arm(mag, &fresh, false, &bad);
+	failed = bad.nr;
+	ibmr_arm_discard(mag, &bad);
+	return nr - failed;
+}
+
+/* Exchange what is in @list for new ones: a fence for every packet that may still use it. */
+void ibmr_arm_replace(struct ibmr_mag *mag, struct ibmr_stack *list)
+{
+	unsigned int n = list->nr, made;
+
+	if (!n)
+		return;
+	ibmr_arm_discard(mag, list);
+	made = ibmr_arm_grow(mag, n);
+	spin_lock_irq(&mag->lock);
+	mag->replaced += made;
+	spin_unlock_irq(&mag->lock);
+}
+
+/* Give what is in @list another key each and put it into the stock. */
+void ibmr_arm_rekey(struct ibmr_mag *mag, struct ibmr_stack *list)
+{
+	struct ibmr_stack bad = {};
+	unsigned int n = list->nr;
+
+	if (!n)
+		return;
+	arm(mag, list, true, &bad);
+	spin_lock_irq(&mag->lock);
+	mag->rekeyed += n - bad.nr;
+	spin_unlock_irq(&mag->lock);
+	ibmr_arm_replace(mag, &bad);
+}
