@@ -29,6 +29,9 @@
 /* 64 bytes: a cache line, so that slices do not share one. */
 #define ARENA_MIN_ORDER		6
 
+/* What kvmalloc() gives at most; it warns of more. */
+#define ARENA_MAX_SIZE		round_down(INT_MAX, PAGE_SIZE)
+
 /**
  * struct ib_mr_arena - see above
  * @dev: device whose refusals it counts; holds a reference
@@ -97,7 +100,7 @@ static int arena_init(struct ib_mr_arena *arena)
 /**
  * ib_mr_arena_create() - make an arena
  * @pd: kernel PD
- * @size: bytes; rounded up to pages
+ * @size: bytes, below 2 GiB; rounded up to pages
  * @access: rights of every slice
  * @min_order: log2 of the granule: slices begin, and their sizes are rounded up, at multiples of
  *             it; 0 for the default of 64 bytes
@@ -124,7 +127,7 @@ struct ib_mr_arena *ib_mr_arena_create(struct ib_pd *pd, size_t size, int access
 		return ERR_PTR(ibmr_refuse(NULL, IB_MR_WHY_NO_DEVICE, "%s", __func__));
 	if (!size)
 		why = IB_MR_WHY_EMPTY;
-	else if (size > SSIZE_MAX)
+	else if (size > ARENA_MAX_SIZE)
 		why = IB_MR_WHY_TOO_LONG;
 	else if (min_order > PAGE_SHIFT)
 		why = IB_MR_WHY_ARENA_ARGS;
@@ -309,7 +312,8 @@ EXPORT_SYMBOL(ib_mr_arena_free);
  * @arena: arena
  * @usage: filled in
  *
- * Context: any.
+ * Context: any. The numbers are read one by one, so they may not fit each other while slices come
+ * and go.
  */
 void ib_mr_arena_usage(struct ib_mr_arena *arena, struct ib_mr_arena_usage *usage)
 {

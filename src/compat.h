@@ -75,4 +75,19 @@ static inline u32 ibmr_list_room(const struct ib_device *device, u32 blocks)
 	return blocks;
 }
 
+/*
+ * ib_map_mr_sg() without the call, as it stands in 6.1 and 6.12; later kernels are asked by the
+ * call. The device passed the test of live mapping, so it has the operation.
+ */
+static inline int ibmr_map_mr_sg(struct ib_mr *mr, struct scatterlist *sgl, unsigned int nents,
+				 unsigned int page_size)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+	mr->page_size = page_size;
+	return mr->device->ops.map_mr_sg(mr, sgl, nents, NULL);
+#else
+	return ib_map_mr_sg(mr, sgl, nents, NULL, page_size);
+#endif
+}
+
 #endif /* IBMR_COMPAT_H */

@@ -5,6 +5,7 @@
 #include <linux/atomic.h>
 #include <linux/hashtable.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/rwsem.h>
 #include <linux/xarray.h>
@@ -41,6 +42,9 @@ extern struct dentry *ibmr_debugfs_root;
  * @pinned: pages of user memory pinned for them
  * @went_stale: regions whose owner unmapped the memory, since the device was added
  * @refused: refusals by reason
+ * @name: its name when it was added
+ * @debugfs: its directory
+ * @rcu: non-sleeping lookups may still read it
  */
 struct ibmr_dev {
 	struct ib_device *ibdev;
@@ -67,7 +71,6 @@ struct ibmr_dev {
 	atomic64_t refused[IB_MR_WHY_COUNT];
 	char name[IB_DEVICE_NAME_MAX];
 	struct dentry *debugfs;
-	struct list_head entry;
 	struct rcu_head rcu;
 };
 
@@ -106,7 +109,7 @@ struct ibmr_keyed {
 
 /* device.c */
 struct ibmr_dev *ibmr_dev_get(struct ib_device *device);
-struct ibmr_dev *ibmr_dev_rcu(struct ib_device *device);
+struct ibmr_dev *ibmr_dev_look_up(struct ib_device *device);
 void ibmr_dev_put(struct ibmr_dev *dev);
 bool ibmr_dev_enter(struct ibmr_dev *dev);
 void ibmr_dev_exit(struct ibmr_dev *dev);
@@ -116,6 +119,19 @@ struct ibmr_pd *ibmr_enter(struct ib_pd *pd, const char *call);
 void ibmr_exit(struct ibmr_pd *ipd);
 int ibmr_devices_init(void);
 void ibmr_devices_exit(void);
+
+extern struct ibmr_dev __rcu *ibmr_first_dev;
+
+/*
+ * A device's state without keeping it, for non-sleeping lookups: good until the RCU read section
+ * ends. Most machines have one device; it is remembered, so the usual lookup is a comparison.
+ */
+static inline struct ibmr_dev *ibmr_dev_rcu(struct ib_device *device)
+{
+	struct ibmr_dev *dev = rcu_dereference(ibmr_first_dev);
+
+	return likely(dev && dev->ibdev == device) ? dev : ibmr_dev_look_up(device);
+}
 
 /* limit.c */
 enum ib_mr_reason ibmr_limit_charge(struct ibmr_pd *ipd, u64 pages);

@@ -37,7 +37,7 @@ static void show_region(struct seq_file *m, const struct ibmr_reg *reg)
 		   "lkey %#010x rkey %#010x iova %#018llx length %llu runs %u blocks %llu pinned %llu pd %p%s%s rights %s\n",
 		   reg->lkey, reg->rkey, reg->iova, reg->length, ibmr_reg_runs(reg), reg->blocks,
 		   ibmr_reg_pinned(reg), reg->pd,
-		   reg->mem && READ_ONCE(reg->mem->stale) ? " stale" : "",
+		   ibmr_reg_stale(reg) ? " stale" : "",
 		   READ_ONCE(reg->invalidated) ? " invalidated" : "",
 		   ibmr_rights_text(reg->access, rights, sizeof(rights)));
 }
@@ -102,13 +102,11 @@ struct ask {
 
 static int explain_open(struct inode *inode, struct file *file)
 {
-	struct ibmr_dev *dev = inode->i_private;
-	struct ask *ask = ibmr_dev_enter(dev) ? kzalloc(sizeof(*ask), GFP_KERNEL) : NULL;
+	struct ask *ask = kzalloc(sizeof(*ask), GFP_KERNEL);
 
 	if (!ask)
 		return -ENOMEM;
-	ibmr_dev_exit(dev);
-	ask->dev = dev;
+	ask->dev = inode->i_private;
 	mutex_init(&ask->lock);
 	strscpy(ask->answer,
 		"write: KEY IOVA LENGTH RIGHT[,RIGHT] [local], where RIGHT is read, write or atomic\n",

@@ -28,7 +28,7 @@
 #include "window.h"
 
 static struct ib_client ibmr_client;
-static struct ibmr_dev __rcu *first_dev;
+struct ibmr_dev __rcu *ibmr_first_dev;
 
 /* Find a device's state and keep its memory. NULL where there is none. Any context. */
 struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
@@ -44,16 +44,9 @@ struct ibmr_dev *ibmr_dev_get(struct ib_device *device)
 }
 IBMR_EXPORT_INTERNAL(ibmr_dev_get);
 
-/*
- * The same without keeping it, for non-sleeping lookups: good until the RCU read section ends. Most
- * machines have one device; it is remembered, so that the usual lookup is a comparison.
- */
-struct ibmr_dev *ibmr_dev_rcu(struct ib_device *device)
+/* ibmr_dev_rcu() for a device that is not the first. */
+struct ibmr_dev *ibmr_dev_look_up(struct ib_device *device)
 {
-	struct ibmr_dev *dev = rcu_dereference(first_dev);
-
-	if (likely(dev && dev->ibdev == device))
-		return dev;
 	return ib_get_client_data(device, &ibmr_client);
 }
 
@@ -107,7 +100,8 @@ struct ibmr_pd *ibmr_pd_get(struct ibmr_dev *dev, struct ib_pd *pd)
 	mutex_lock(&dev->pd_lock);
 	ipd = pd_find(dev, pd);
 	if (!ipd) {
-		ipd = ibmr_should_fail() ? NULL : kzalloc(sizeof(*ipd), GFP_KERNEL);
+		/* Others who register, perhaps to write pages out, wait for the lock. */
+		ipd = ibmr_should_fail() ? NULL : kzalloc(sizeof(*ipd), GFP_NOIO);
 		if (!ipd)
 			goto out;
 		ipd->pd = pd;
@@ -147,6 +141,7 @@ void ibmr_pd_put(struct ibmr_pd *ipd)
  * @pd: PD from the caller, anything
  * @call: its name, for the log
  *
+ * Context: process, may sleep.
  * Return: the PD's state with one more user and its device entered, to be given to ibmr_exit();
  * or an error, with the refusal counted.
  */
@@ -230,13 +225,14 @@ void ib_mr_pd_put(struct ib_pd *pd)
 	bool held = false;
 
 	might_sleep();
-	if (IS_ERR_OR_NULL(pd))
+	if (IS_ERR_OR_NULL(pd) || !pd->device)
 		return;
 	/* After the device's removal there is none, and removal has ended its holds. */
 	dev = ibmr_dev_get(pd->device);
 	if (!dev)
 		return;
-	down_read(&dev->removal);
+	if (!ibmr_dev_enter(dev))
+		goto out;
 	mutex_lock(&dev->pd_lock);
 	ipd = pd_find(dev, pd);
 	if (ipd && ipd->holds) {
@@ -247,8 +243,9 @@ void ib_mr_pd_put(struct ib_pd *pd)
 	if (held)
 		ibmr_pd_put(ipd);
 	else
-		ibmr_refuse(dev, IB_MR_WHY_NULL_ARG, "%s without a get", __func__);
-	up_read(&dev->removal);
+		ibmr_refuse(dev, IB_MR_WHY_PD_NOT_HELD, "%s", __func__);
+	ibmr_dev_exit(dev);
+out:
 	ibmr_dev_put(dev);
 }
 EXPORT_SYMBOL(ib_mr_pd_put);
@@ -261,31 +258,31 @@ EXPORT_SYMBOL(ib_mr_pd_put);
  * then it warns, and soft RoCE waits for the objects for a long time. This brings the answer back.
  *
  * Context: process, may sleep.
- * Return: 0, or -EBUSY with nothing changed.
+ * Return: 0; -EBUSY with nothing changed; -EINVAL for what is no PD.
  */
 int ib_mr_dealloc_pd(struct ib_pd *pd)
 {
-	struct ibmr_dev *dev = ibmr_dev_get(pd->device);
 	unsigned int users = 0;
+	struct ibmr_dev *dev;
 	struct ibmr_pd *ipd;
+	int err = 0;
 
 	might_sleep();
+	if (IS_ERR_OR_NULL(pd) || !pd->device)
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
+	dev = ibmr_dev_get(pd->device);
 	if (dev) {
 		mutex_lock(&dev->pd_lock);
 		ipd = pd_find(dev, pd);
 		if (ipd)
 			users = ipd->users;
 		mutex_unlock(&dev->pd_lock);
-		if (users) {
-			int err = ibmr_refuse(dev, IB_MR_WHY_PD_BUSY, "%s with %u objects", __func__,
-					      users);
-
-			ibmr_dev_put(dev);
-			return err;
-		}
+		if (users)
+			err = ibmr_refuse(dev, IB_MR_WHY_PD_BUSY, "%s with %u objects", __func__,
+					  users);
 		ibmr_dev_put(dev);
 	}
-	return ib_dealloc_pd_user(pd, NULL);
+	return err ?: ib_dealloc_pd_user(pd, NULL);
 }
 EXPORT_SYMBOL(ib_mr_dealloc_pd);
 
@@ -299,11 +296,13 @@ EXPORT_SYMBOL(ib_mr_dealloc_pd);
  */
 bool ib_mr_check_invariants(struct ib_device *device)
 {
-	struct ibmr_dev *dev = ibmr_dev_get(device);
+	struct ibmr_dev *dev;
 	struct ibmr_pd *ipd;
 	bool ok = true;
 	int bkt;
 
+	might_sleep();
+	dev = ibmr_dev_get(device);
 	if (!dev)
 		return true;
 	down_write(&dev->removal);
@@ -350,7 +349,8 @@ static int ibmr_add_one(struct ib_device *device)
 		return err;
 	}
 	ib_set_client_data(device, &ibmr_client, dev);
-	cmpxchg((__force struct ibmr_dev **)&first_dev, NULL, dev);
+	/* The first of several is remembered until it goes. */
+	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, NULL, dev);
 	return 0;
 }
 
@@ -363,7 +363,7 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 
 	/* Waits for readers of the files, who wait for @removal. */
 	ibmr_debugfs_remove(dev);
-	cmpxchg((__force struct ibmr_dev **)&first_dev, dev, NULL);
+	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, dev, NULL);
 	down_write(&dev->removal);
 	WRITE_ONCE(dev->gone, true);
 	ibmr_mags_remove(dev);
@@ -379,6 +379,8 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 		}
 	}
 	up_write(&dev->removal);
+	/* The core forgets it only after we return, and lookups must not find freed memory. */
+	ib_set_client_data(device, &ibmr_client, NULL);
 	ibmr_dma_dev_remove(device);
 	ibmr_dev_put(dev);
 }

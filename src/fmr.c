@@ -127,25 +127,14 @@ refuse:
 }
 EXPORT_SYMBOL(ib_alloc_fmr);
 
-/* With interrupts off and the MR in hand, parked. */
-static bool fmr_live_map(const struct ibmr_fmr *fmr, struct ibmr_armed *a,
-			 struct scatterlist *sgl, const u64 *page_list, int list_len, u64 iova)
-{
-	unsigned int nents = ibmr_fmr_sg(sgl, page_list, list_len, fmr->page_shift);
-
-	return ibmr_live_map(a->drv, sgl, nents, (u64)list_len << fmr->page_shift, iova,
-			     PAGE_SHIFT);
-}
-
 static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int list_len, u64 iova)
 {
 	struct ibmr_mag *mag = fmr->mag;
 	struct ibmr_armed *a = NULL;
 	enum ib_mr_reason why;
-	struct scatterlist *scratch;
 	unsigned long flags;
 
-	scratch = ibmr_live_begin(&flags);
+	ibmr_live_begin(&flags);
 	spin_lock(&mag->lock);
 	if (mag->gone)
 		why = IB_MR_WHY_NO_DEVICE;
@@ -157,7 +146,7 @@ static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int
 	if (why)
 		goto out;
 
-	if (unlikely(!fmr_live_map(fmr, a, scratch, page_list, list_len, iova)))
+	if (unlikely(!ibmr_fmr_live_map(a->drv, page_list, list_len, iova, fmr->page_shift)))
 		why = IB_MR_WHY_FMR_ARGS;
 
 	spin_lock(&mag->lock);

@@ -16,34 +16,85 @@ struct ibmr_mag *ibmr_fmr_mag(struct ib_fmr *fmr);
 struct ibmr_mag *ibmr_pool_mag(struct ib_fmr_pool *pool);
 extern unsigned int ibmr_cache_idle_ms;
 
-/*
- * A page list as a scatterlist. Neighbours that touch become one entry, which is cheaper for the
- * driver; classic drivers did not look at an entry's offset in its page, so it is cut off here.
- * Return: entries used.
- */
-static inline unsigned int ibmr_fmr_sg(struct scatterlist *sgl, const u64 *pages, unsigned int nr,
-				       unsigned int page_shift)
+/* fmr_sg.c */
+enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatterlist *from,
+				    int nents, unsigned int offset, u64 length, u64 iova,
+				    unsigned int max, unsigned int *used);
+bool ibmr_fmr_map_merged(struct ib_mr *drv, const u64 *pages, unsigned int nr, u64 iova,
+			 unsigned int page_shift);
+
+/* Do the first two touch, or the last two? Then others may as well. */
+static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned int nr)
 {
-	const u64 size = 1ULL << page_shift, mask = ~(size - 1);
-	struct scatterlist *sg = sgl;
-	u64 end = pages[0] & mask;
-	unsigned int i, len = 0;
+	return pages[1] - pages[0] == PAGE_SIZE ||
+	       (nr > 8 && pages[nr - 1] - pages[nr - 2] == PAGE_SIZE);
+}
 
-	sg_dma_address(sg) = end;
-	for (i = 0; i < nr; i++) {
-		u64 addr = pages[i] & mask;
+/**
+ * ibmr_fmr_map_plain() - live-map a list of pages of PAGE_SIZE
+ * @drv: MR, armed and parked
+ * @pages: the list, offsets in a page ignored
+ * @nr: its entries
+ * @iova: address of the first byte
+ *
+ * The common list has single pages here and there, and goes as it is, eight at a time. An address
+ * with an offset in its page, which classic drivers did not look at, makes the driver stop there
+ * (it is no neighbour of the one before it, which ends with a page); that list, as any other, goes
+ * the longer way.
+ *
+ * Context: as for ibmr_live_map(). @nr is at most IBMR_LIVE_PAGES.
+ */
+static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pages,
+					       unsigned int nr, u64 iova)
+{
+	const u64 *page = pages, *stop = pages + (nr & ~7U);
+	struct scatterlist *plain = this_cpu_ptr(ibmr_plain)->sgl, *sg = plain;
 
-		if (unlikely(addr != end || len > (U32_MAX >> 1))) {
-			sg_dma_len(sg) = len;
-			sg++;
-			sg_dma_address(sg) = addr;
-			len = 0;
-		}
-		len += size;
-		end = addr + size;
+	if (nr == 1) {
+		sg_dma_address(plain) = *pages;
+		goto map;
 	}
-	sg_dma_len(sg) = len;
-	return sg - sgl + 1;
+	if (unlikely(ibmr_fmr_touch(pages, nr)))
+		return ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
+	for (; page != stop; page += 8, sg += 8) {
+		sg_dma_address(&sg[0]) = page[0];
+		sg_dma_address(&sg[1]) = page[1];
+		sg_dma_address(&sg[2]) = page[2];
+		sg_dma_address(&sg[3]) = page[3];
+		sg_dma_address(&sg[4]) = page[4];
+		sg_dma_address(&sg[5]) = page[5];
+		sg_dma_address(&sg[6]) = page[6];
+		sg_dma_address(&sg[7]) = page[7];
+	}
+	if (nr & 4) {
+		sg_dma_address(&sg[0]) = page[0];
+		sg_dma_address(&sg[1]) = page[1];
+		sg_dma_address(&sg[2]) = page[2];
+		sg_dma_address(&sg[3]) = page[3];
+		page += 4;
+		sg += 4;
+	}
+	if (nr & 2) {
+		sg_dma_address(&sg[0]) = page[0];
+		sg_dma_address(&sg[1]) = page[1];
+		page += 2;
+		sg += 2;
+	}
+	if (nr & 1)
+		sg_dma_address(sg) = *page;
+map:
+	sg_dma_address(plain) &= PAGE_MASK;
+	return likely(ibmr_live_map(drv, plain, nr, (u64)nr << PAGE_SHIFT, iova, PAGE_SHIFT)) ||
+	       ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
+}
+
+/* The same for pages of any size. */
+static inline bool ibmr_fmr_live_map(struct ib_mr *drv, const u64 *pages, unsigned int nr, u64 iova,
+				     unsigned int page_shift)
+{
+	return likely(page_shift == PAGE_SHIFT) ?
+	       ibmr_fmr_map_plain(drv, pages, nr, iova) :
+	       ibmr_fmr_map_merged(drv, pages, nr, iova, page_shift);
 }
 
 #endif /* IBMR_FMR_H */

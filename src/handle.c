@@ -20,6 +20,7 @@
 #include "compat.h"
 #include "fault.h"
 #include "handle.h"
+#include "window.h"
 
 #define GRAVES	1024
 
@@ -118,7 +119,8 @@ void ibmr_handle_bury(struct ibmr_region *region)
  * @last: the key the region had
  * @msecs: how long ago it was deregistered
  *
- * Context: process or softirq. Walks the dead: for diagnosis.
+ * Context: any but NMI. Walks the dead: for diagnosis.
+ * Return: true when it was, and @last and @msecs are set.
  */
 bool ibmr_handle_died(struct ibmr_dev *dev, u32 key, u32 *last, u64 *msecs)
 {
@@ -153,6 +155,7 @@ static void left_behind(void *ptr, void *arg)
 		       region->mr.length);
 	if (region->ipd)
 		ibmr_pd_put(region->ipd);
+	ibmr_window_unprovision(region->provision);
 	ibmr_region_put(region);
 }
 

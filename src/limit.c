@@ -22,14 +22,42 @@ module_param(max_pinned_per_pd, ulong, 0644);
 MODULE_PARM_DESC(max_pinned_per_pd,
 		 "pages of user memory that one protection domain may pin (0: no limit)");
 
+static bool pages_fit(u64 pinned, u64 pages)
+{
+	unsigned long max = READ_ONCE(max_pinned_per_pd);
+
+	return !max || (pinned <= max && pages <= max - pinned);
+}
+
 /* Would @pages more fit? To be asked before the pinning, which may be long. */
 enum ib_mr_reason ibmr_limit_pages(struct ibmr_pd *ipd, u64 pages)
 {
-	unsigned long max = READ_ONCE(max_pinned_per_pd);
-	u64 pinned = atomic64_read(&ipd->pinned);
+	return pages_fit(atomic64_read(&ipd->pinned), pages) ? IB_MR_WHY_OK :
+							       IB_MR_WHY_LIMIT_PINNED;
+}
 
-	return max && (pinned > max || pages > max - pinned) ? IB_MR_WHY_LIMIT_PINNED :
-							       IB_MR_WHY_OK;
+/* Pages are counted only when they fit: who is refused takes no place from others meanwhile. */
+static enum ib_mr_reason add_pinned(struct ibmr_pd *ipd, u64 pages)
+{
+	s64 pinned = atomic64_read(&ipd->pinned);
+
+	do {
+		if (pages && !pages_fit(pinned, pages))
+			return IB_MR_WHY_LIMIT_PINNED;
+	} while (!atomic64_try_cmpxchg(&ipd->pinned, &pinned, pinned + pages));
+	return IB_MR_WHY_OK;
+}
+
+/* Likewise; @max 0 is no limit. */
+static bool inc_below(atomic_t *count, unsigned int max)
+{
+	int n = atomic_read(count);
+
+	do {
+		if (max && n >= max)
+			return false;
+	} while (!atomic_try_cmpxchg(count, &n, n + 1));
+	return true;
 }
 
 /**
@@ -37,28 +65,28 @@ enum ib_mr_reason ibmr_limit_pages(struct ibmr_pd *ipd, u64 pages)
  * @ipd: its PD
  * @pages: user memory that it pins
  *
- * Return: IB_MR_WHY_OK, or the limit that is met, with nothing counted.
+ * Context: any. Return: IB_MR_WHY_OK, or the limit that is met, with nothing counted.
  */
 enum ib_mr_reason ibmr_limit_charge(struct ibmr_pd *ipd, u64 pages)
 {
-	unsigned int max_regions = READ_ONCE(max_regions_per_pd);
-	unsigned long max_pinned = READ_ONCE(max_pinned_per_pd);
 	int max_mr = ipd->dev->ibdev->attrs.max_mr;
-	enum ib_mr_reason why = IB_MR_WHY_OK;
-	u64 pinned;
-	int n;
+	enum ib_mr_reason why;
 
-	n = atomic_inc_return(&ipd->dev->regions);
-	if (max_mr > 0 && n > max_mr)
-		why = IB_MR_WHY_MAX_MR;
-	n = atomic_inc_return(&ipd->nr_regions);
-	if (!why && max_regions && n > max_regions)
-		why = IB_MR_WHY_LIMIT_REGIONS;
-	pinned = atomic64_add_return(pages, &ipd->pinned);
-	if (!why && pages && max_pinned && pinned > max_pinned)
-		why = IB_MR_WHY_LIMIT_PINNED;
+	why = add_pinned(ipd, pages);
 	if (why)
-		ibmr_limit_uncharge(ipd, pages);
+		return why;
+	why = IB_MR_WHY_LIMIT_REGIONS;
+	if (!inc_below(&ipd->nr_regions, READ_ONCE(max_regions_per_pd)))
+		goto err_pinned;
+	why = IB_MR_WHY_MAX_MR;
+	if (!inc_below(&ipd->dev->regions, max(max_mr, 0)))
+		goto err_nr;
+	return IB_MR_WHY_OK;
+
+err_nr:
+	atomic_dec(&ipd->nr_regions);
+err_pinned:
+	atomic64_sub(pages, &ipd->pinned);
 	return why;
 }
 

@@ -21,7 +21,6 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/local_lock.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
 
@@ -30,81 +29,31 @@
 #include "regqp.h"
 #include "xlate.h"
 
-/* One entry more than is ever used: for_each_sg() looks at what follows the last one. */
-struct scratch {
-	local_lock_t lock;
-	struct scatterlist sgl[IBMR_LIVE_PAGES + 1];
-};
-
-static struct scratch __percpu *scratch;
-
-/**
- * ibmr_live_begin() - this CPU's scatterlist, with interrupts off
- * @flags: for ibmr_live_end()
- *
- * The section is an RCU reader: removal of the device waits for it.
- */
-struct scatterlist *ibmr_live_begin(unsigned long *flags)
-{
-	unsigned long f;
-
-	local_lock_irqsave(&scratch->lock, f);
-	*flags = f;
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		rcu_read_lock();
-	return this_cpu_ptr(scratch)->sgl;
-}
-
-void ibmr_live_end(unsigned long flags)
-{
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		rcu_read_unlock();
-	local_unlock_irqrestore(&scratch->lock, flags);
-}
-
-/**
- * ibmr_live_map() - map an armed, parked MR
- * @drv: the MR
- * @sgl: DMA addresses and lengths; inner boundaries on blocks
- * @nents: entries; in blocks not above the MR's capacity
- * @length: sum of the lengths
- * @iova: address of the first byte, congruent to it modulo the block size
- * @shift: log2 of the block size, at most IBMR_LIVE_MAX_SHIFT
- *
- * Context: between ibmr_live_begin() and ibmr_live_end().
- * Return: false when the driver did not take all of it; the MR maps nothing then.
- */
-bool ibmr_live_map(struct ib_mr *drv, struct scatterlist *sgl, unsigned int nents, u64 length,
-		   u64 iova, unsigned int shift)
-{
-	int n;
-
-	ibmr_lockdep_off();
-	n = ib_map_mr_sg(drv, sgl, nents, NULL, 1U << shift);
-	ibmr_lockdep_on();
-	if (unlikely(n != nents || drv->length != length)) {
-		drv->length = 0;
-		return false;
-	}
-	drv->iova = iova;
-	return true;
-}
+struct ibmr_scratch __percpu *ibmr_scratch;
+struct ibmr_plain __percpu *ibmr_plain;
 
 int ibmr_live_init(void)
 {
-	int cpu;
+	int cpu, i;
 
-	scratch = alloc_percpu(struct scratch);
-	if (!scratch)
+	ibmr_scratch = alloc_percpu(struct ibmr_scratch);
+	ibmr_plain = alloc_percpu(struct ibmr_plain);
+	if (!ibmr_scratch || !ibmr_plain) {
+		ibmr_live_exit();
 		return -ENOMEM;
-	for_each_possible_cpu(cpu)
-		local_lock_init(&per_cpu_ptr(scratch, cpu)->lock);
+	}
+	for_each_possible_cpu(cpu) {
+		local_lock_init(&per_cpu_ptr(ibmr_scratch, cpu)->lock);
+		for (i = 0; i < IBMR_LIVE_PAGES; i++)
+			sg_dma_len(&per_cpu_ptr(ibmr_plain, cpu)->sgl[i]) = PAGE_SIZE;
+	}
 	return 0;
 }
 
 void ibmr_live_exit(void)
 {
-	free_percpu(scratch);
+	free_percpu(ibmr_scratch);
+	free_percpu(ibmr_plain);
 }
 
 /* What a key of an armed MR means now; @v is empty where it means nothing. Under RCU. */
@@ -117,7 +66,7 @@ void ibmr_armed_view(struct ibmr_keyed *keyed, struct ibmr_view *v)
 	v->opaque = true;
 	spin_lock_irqsave(&a->mag->lock, flags);
 	if (a->drv) {
-		v->pd = a->drv->pd;
+		v->pd = smp_load_acquire(&a->drv->pd);	/* pairs with ibmr_publish() */
 		v->lkey = a->window ? 0 : a->key;	/* a window is for peers */
 		v->rkey = a->key;
 		v->iova = a->drv->iova;

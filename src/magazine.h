@@ -3,9 +3,12 @@
 #define IBMR_MAGAZINE_H
 
 #include <linux/bitmap.h>
+#include <linux/local_lock.h>
+#include <linux/percpu.h>
 #include <linux/scatterlist.h>
 #include <linux/workqueue.h>
 
+#include "compat.h"
 #include "core.h"
 
 #define IBMR_LIVE_PAGES	512	/* pages that a live map takes from the shared scratch list */
@@ -18,6 +21,7 @@
  * @next: in the one list it is in, if any
  * @key: its key of today
  * @window: the window that it is bound for, if any; under mag->lock
+ * @tag: what it was last mapped for, to fence by; compared only. Under mag->lock
  * @invalidated: a work request of somebody's turned it FREE
  * @uses: maps of this key, for who keeps keys
  * @keys_left: variants not used yet
@@ -32,6 +36,7 @@ struct ibmr_armed {
 	struct ibmr_armed *next;
 	u32 key;
 	struct ibmr_window *window;
+	const void *tag;
 	bool invalidated;
 	unsigned int uses;
 	unsigned int keys_left;
@@ -57,6 +62,7 @@ struct ibmr_stack {
  * @kicked: it is
  * @gone: the device was removed
  * @dying: being destroyed
+ * @tagged: some MR was ever given a tag
  * @in_use: taken
  * @created: all there are; == @stock + @in_use + @retired + @quarantine + @due, unless the worker
  *           has some in hand
@@ -93,6 +99,7 @@ struct ibmr_mag {
 	bool kicked;
 	bool gone;
 	bool dying;
+	bool tagged;
 	unsigned int in_use;
 	unsigned int created;
 	struct ibmr_stack retired;
@@ -161,6 +168,7 @@ int ibmr_mag_promise(struct ibmr_mag *mag, unsigned int more);			/* sleeps */
 void ibmr_mag_unpromise(struct ibmr_mag *mag, unsigned int fewer);
 void ibmr_mag_fence(struct ibmr_mag *mag, struct ibmr_stack *withdrawn);	/* sleeps */
 void ibmr_mag_flush(struct ibmr_mag *mag);					/* sleeps */
+void ibmr_mags_fence(struct ibmr_dev *dev, const void *tag);			/* sleeps */
 void ibmr_mag_hold(struct ibmr_mag *mag);
 void ibmr_mag_drop(struct ibmr_mag *mag);
 void ibmr_mag_empty(struct ibmr_mag *mag);
@@ -185,10 +193,73 @@ enum ib_mr_reason ibmr_mag_verdict(struct ib_device *device, enum ib_mr_reason w
 enum ib_mr_reason ibmr_probe(struct ibmr_dev *dev);
 int ibmr_live_init(void);
 void ibmr_live_exit(void);
-struct scatterlist *ibmr_live_begin(unsigned long *flags);
-void ibmr_live_end(unsigned long flags);
-bool ibmr_live_map(struct ib_mr *drv, struct scatterlist *sgl, unsigned int nents, u64 length,
-		   u64 iova, unsigned int shift);
+
+/* One entry more than is ever used: for_each_sg() looks at what follows the last one. */
+struct ibmr_scratch {
+	local_lock_t lock;
+	struct scatterlist sgl[IBMR_LIVE_PAGES + 1];
+};
+
+/* The same for single pages: every length is PAGE_SIZE and stays so. */
+struct ibmr_plain {
+	struct scatterlist sgl[IBMR_LIVE_PAGES + 1];
+};
+
+extern struct ibmr_scratch __percpu *ibmr_scratch;
+extern struct ibmr_plain __percpu *ibmr_plain;
+
+/**
+ * ibmr_live_begin() - this CPU's scatterlists are ours, interrupts are off
+ * @flags: for ibmr_live_end()
+ *
+ * The section is an RCU reader: removal of the device waits for it.
+ */
+static __always_inline struct scatterlist *ibmr_live_begin(unsigned long *flags)
+{
+	unsigned long f;
+
+	local_lock_irqsave(&ibmr_scratch->lock, f);
+	*flags = f;
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		rcu_read_lock();
+	return this_cpu_ptr(ibmr_scratch)->sgl;
+}
+
+static __always_inline void ibmr_live_end(unsigned long flags)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		rcu_read_unlock();
+	local_unlock_irqrestore(&ibmr_scratch->lock, flags);
+}
+
+/**
+ * ibmr_live_map() - map an armed, parked MR
+ * @drv: the MR
+ * @sgl: DMA addresses and lengths; inner boundaries on blocks
+ * @nents: entries; in blocks not above the MR's capacity
+ * @length: sum of the lengths
+ * @iova: address of the first byte, congruent to it modulo the block size
+ * @shift: log2 of the block size, at most IBMR_LIVE_MAX_SHIFT
+ *
+ * Context: between ibmr_live_begin() and ibmr_live_end().
+ * Return: false when the driver did not take all of it; the MR maps nothing then.
+ */
+static __always_inline bool ibmr_live_map(struct ib_mr *drv, struct scatterlist *sgl,
+					  unsigned int nents, u64 length, u64 iova,
+					  unsigned int shift)
+{
+	int n;
+
+	ibmr_lockdep_off();
+	n = ibmr_map_mr_sg(drv, sgl, nents, 1U << shift);
+	ibmr_lockdep_on();
+	if (unlikely(n != nents || drv->length != length)) {
+		drv->length = 0;
+		return false;
+	}
+	drv->iova = iova;
+	return true;
+}
 
 /* Let the mapping be reached. It was made before anyone can see the PD. */
 static inline void ibmr_publish(struct ibmr_armed *a, struct ib_pd *pd)
@@ -202,8 +273,10 @@ static inline void ibmr_publish(struct ibmr_armed *a, struct ib_pd *pd)
  */
 static inline void ibmr_withdraw(struct ibmr_armed *a, struct ibmr_dev *dev)
 {
-	WRITE_ONCE(a->drv->pd, dev->park);
-	WRITE_ONCE(a->drv->length, 0);
+	struct ib_mr *drv = a->drv;
+
+	WRITE_ONCE(drv->pd, dev->park);
+	WRITE_ONCE(drv->length, 0);
 }
 
 /* Under mag->lock, as are the next two. NULL when there is none; the worker is called then. */

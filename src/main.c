@@ -48,31 +48,31 @@ static int __init ib_mr_init(void)
 	int err;
 
 	ibmr_debugfs_init();
-	err = ibmr_handles_init();
-	if (err)
-		goto err_debugfs;
 	err = ibmr_live_init();
 	if (err)
-		goto err_handles;
+		goto err_debugfs;
 	err = ibmr_mags_init();
 	if (err)
 		goto err_live;
 	err = ibmr_dma_init(ibmr_debugfs_root);
 	if (err)
 		goto err_mags;
-	err = ibmr_devices_init();
+	err = ibmr_handles_init();
 	if (err)
 		goto err_dma;
+	err = ibmr_devices_init();
+	if (err)
+		goto err_handles;
 	return 0;
 
+err_handles:
+	ibmr_handles_exit();
 err_dma:
 	ibmr_dma_exit();
 err_mags:
 	ibmr_mags_exit();
 err_live:
 	ibmr_live_exit();
-err_handles:
-	ibmr_handles_exit();
 err_debugfs:
 	ibmr_debugfs_exit();
 	return err;
@@ -81,11 +81,11 @@ err_debugfs:
 static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
+	ibmr_handles_exit();	/* gives back what regions left behind hold of magazines */
 	ibmr_dma_exit();
 	ibmr_carriers_exit();
 	ibmr_mags_exit();
 	ibmr_live_exit();
-	ibmr_handles_exit();
 	ibmr_debugfs_exit();
 }
 

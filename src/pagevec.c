@@ -96,7 +96,7 @@ enum ib_mr_reason ibmr_pagevec_build(struct ibmr_pagevec *pv, ibmr_feed_fn feed,
 	pv->runs = &pv->one;
 	if (nr > 1) {
 		pv->runs = ibmr_should_fail() ? NULL :
-			kvmalloc_array(nr, sizeof(*pv->runs), GFP_KERNEL);
+			kvmalloc_array(nr, sizeof(*pv->runs), GFP_KERNEL | __GFP_NOWARN);
 		if (!pv->runs)
 			return IB_MR_WHY_NO_MEMORY;
 	}

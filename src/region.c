@@ -29,6 +29,7 @@
 #include "compat.h"
 #include "fault.h"
 #include "handle.h"
+#include "magazine.h"
 #include "region.h"
 #include "regqp.h"
 #include "window.h"
@@ -159,9 +160,11 @@ enum ib_mr_reason ibmr_reg_allowed(struct ibmr_dev *dev, int access, u64 iova, u
  * @why: why not
  *
  * The keys lead nowhere yet.
+ *
+ * Context: process, may sleep. Return: the registration, or NULL and *@why.
  */
 struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,
-				   enum ib_mr_reason *why)
+				 enum ib_mr_reason *why)
 {
 	struct ibmr_reg *reg;
 
@@ -239,6 +242,18 @@ void ibmr_reg_put(struct ibmr_reg *reg)
 {
 	if (refcount_dec_and_test(&reg->users))
 		complete(&reg->idle);
+}
+
+/*
+ * No window is bound, none can be. A packet that was let in by a window may still be on its way:
+ * what waits for those of the region's own keys does not know of it.
+ */
+void ibmr_region_fence(struct ibmr_region *region)
+{
+	if (!region->windowed)
+		return;
+	ibmr_mags_fence(region->dev, region);
+	region->windowed = false;
 }
 
 /* What the owner sees. Under the region's lock, or before anyone else knows it. */
@@ -322,7 +337,7 @@ err_reg:
 	ibmr_reg_destroy(region->reg);
 	ibmr_dev_put(dev);
 err_free:
-	kfree(region);
+	kfree_rcu(region, rcu);		/* whoever guessed its key may have found it */
 uncharge:
 	ibmr_limit_uncharge(ipd, pinned);
 refuse:
@@ -407,11 +422,12 @@ int ib_mr_dereg(struct ib_mr *mr)
 			ibmr_region_unlock(region);
 			return err;
 		}
+		ibmr_region_fence(region);
 		trace_ib_mr_deregistered(region->dev->name, mr, region->reg->access,
 					 ibmr_reg_runs(region->reg));
 		region_unlink(region);
 		ibmr_reg_destroy(region->reg);
-		region->reg = NULL;
+		WRITE_ONCE(region->reg, NULL);
 	}
 	region->state = IBMR_DEAD;
 	region->died = ktime_get();

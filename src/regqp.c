@@ -13,8 +13,8 @@
  * may not start I/O.
  *
  * Recovery: a request that the device refuses completes with an error and takes the queue pair to
- * the error state; what was behind it is flushed, unexecuted. The queue pair is then reset and
- * connected again, and the flushed rest is posted anew, so one bad request does not spoil its
+ * the error state; what was behind it is flushed, unexecuted. Another queue pair is then made in
+ * its place, and the flushed rest is posted there, so one bad request does not spoil its
  * neighbours. A queue pair that was broken from outside (a port event, a test) shows as a chain
  * that is flushed from its first request on, and is mended the same way. A queued request holds a
  * bare pointer to its MR: when a completion does not come in time the queue pair is destroyed,
@@ -181,6 +181,22 @@ static int regqp_make_qp(struct ibmr_regqp *rq)
 	return 0;
 }
 
+/* The device forgets every request of it. The next one is made when it is needed. */
+static void regqp_drop_qp(struct ibmr_regqp *rq)
+{
+	/*
+	 * On 6.1 a softirq that carried packets to it may still be on its way out of the driver's
+	 * structure, where the driver itself does not wait for it. Registering has no packets.
+	 */
+	if (rq->qp_access)
+		synchronize_rcu();
+	ib_destroy_qp(rq->qp);
+	rq->qp = NULL;
+	rq->ready = false;
+	while (ib_poll_cq(rq->cq, ARRAY_SIZE(rq->wc), rq->wc) > 0)
+		;
+}
+
 /**
  * ibmr_regqp_create() - a queue pair connected to itself
  * @pd: where
@@ -241,7 +257,7 @@ void ibmr_regqp_destroy(struct ibmr_regqp *rq)
 	if (!rq)
 		return;
 	if (rq->qp)
-		ib_destroy_qp(rq->qp);
+		regqp_drop_qp(rq);
 	if (rq->cq)
 		ib_destroy_cq(rq->cq);
 	kvfree(rq);
@@ -252,6 +268,7 @@ unsigned int ibmr_regqp_gid(const struct ibmr_regqp *rq)
 {
 	return rq->gid;
 }
+IBMR_EXPORT_INTERNAL(ibmr_regqp_gid);
 
 /* Make it ready to send again, if it is not. */
 static int regqp_mend(struct ibmr_regqp *rq)
@@ -268,16 +285,6 @@ static int regqp_mend(struct ibmr_regqp *rq)
 	if (ibmr_should_fail())
 		return -EIO;
 	return regqp_connect(rq);
-}
-
-/* The device forgets every request of it. The next one is made when it is needed. */
-static void regqp_drop_qp(struct ibmr_regqp *rq)
-{
-	ib_destroy_qp(rq->qp);
-	rq->qp = NULL;
-	rq->ready = false;
-	while (ib_poll_cq(rq->cq, ARRAY_SIZE(rq->wc), rq->wc) > 0)
-		;
 }
 
 /*
@@ -359,7 +366,11 @@ static int regqp_chain(struct ibmr_regqp *rq, unsigned int nr, unsigned int *don
 	}
 	if (status == IB_WC_SUCCESS)
 		return 0;
-	rq->ready = false;
+	/*
+	 * Not reset and connected anew: soft RoCE completes first and stops the queue pair after,
+	 * so it might be stopped in the middle of its new life.
+	 */
+	regqp_drop_qp(rq);
 	return status == IB_WC_WR_FLUSH_ERR ? -EAGAIN : -EREMOTEIO;
 }
 
@@ -409,7 +420,8 @@ int ibmr_regqp_run(struct ibmr_regqp *rq, struct ibmr_regop *ops, unsigned int n
 
 		if (!first_err)
 			first_err = err == -EAGAIN || err == -EREMOTEIO ? -EIO : err;
-		if (err == -EREMOTEIO) {	/* this one is refused; those behind it get their turn */
+		/* This one is refused; those behind it get their turn. */
+		if (err == -EREMOTEIO) {
 			ops[at++].err = -EIO;
 			tries = 0;
 			continue;
@@ -429,6 +441,7 @@ IBMR_EXPORT_INTERNAL(ibmr_regqp_run);
  * @nr: how many
  *
  * Context: process, may sleep; takes the PD's lock.
+ * Return: 0 when all were carried out, else the first error among them.
  */
 int ibmr_regqp_exec(struct ibmr_pd *ipd, struct ibmr_regop *ops, unsigned int nr)
 {
@@ -506,7 +519,7 @@ IBMR_EXPORT_INTERNAL(ibmr_regqp_rdma);
  * ibmr_regqp_break() - put a PD's queue pair into the error state, for tests
  * @pd: PD
  *
- * Return: 0, or -ENOENT when the PD has none.
+ * Context: process, may sleep. Return: 0, or -ENOENT when the PD has none.
  */
 int ibmr_regqp_break(struct ib_pd *pd)
 {

@@ -7,7 +7,7 @@
 struct ibmr_pd;
 struct ibmr_regqp;
 
-#define IBMR_REGQP_DEPTH	128	/* work requests in one chain */
+#define IBMR_REGQP_DEPTH	256	/* work requests in one chain */
 
 enum ibmr_regop_kind { IBMR_OP_REG, IBMR_OP_INV };
 

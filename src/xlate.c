@@ -32,6 +32,8 @@
  * @length: bytes, not 0
  * @access: rights that the access needs; IB_ACCESS_LOCAL_WRITE or none for a local one
  * @remote: a peer does it
+ *
+ * Context: any, under RCU. Return: IB_MR_WHY_OK, or why not.
  */
 enum ib_mr_reason ibmr_view_verdict(const struct ibmr_view *v, const struct ib_pd *pd, u32 key,
 				    u64 iova, u64 length, int access, bool remote)
@@ -49,20 +51,53 @@ enum ib_mr_reason ibmr_view_verdict(const struct ibmr_view *v, const struct ib_p
 		return IB_MR_WHY_NOT_MAPPED_NOW;
 	if (unlikely(pd && pd != v->pd))
 		return IB_MR_WHY_OTHER_PD;
-	if (unlikely(access & ~v->access))
+	if (unlikely(ibmr_access_grants(v->access, access)))
 		return IB_MR_WHY_NO_RIGHT;
 	if (unlikely(v->invalidated))
 		return IB_MR_WHY_INVALIDATED;
-	if (unlikely(iova < v->iova))
-		return IB_MR_WHY_BEFORE_START;
-	if (unlikely(length > v->length || iova - v->iova > v->length - length))
-		return IB_MR_WHY_PAST_END;
-	return IB_MR_WHY_OK;
+	return ibmr_access_bounds(v->iova, v->length, iova, length);
 }
 
 static bool no_device(const struct ib_pd *pd)
 {
 	return IS_ERR_OR_NULL(pd) || !pd->device;
+}
+
+/*
+ * The usual case, in as few steps as there are: a region's key, good in every way. NULL for
+ * whatever is not so plain, refusals among it; the slow way looks again and knows the reason.
+ */
+static __always_inline struct ibmr_reg *reg_hit(struct ibmr_dev *dev, const struct ib_pd *pd,
+						u32 key, u64 iova, u64 length, int access,
+						bool remote)
+{
+	struct ibmr_keyed *keyed;
+	struct ibmr_reg *reg;
+
+	if (unlikely(!dev))
+		return NULL;
+	keyed = xa_load(&dev->keys, key >> 8);
+	if (unlikely(!keyed || keyed->kind != IBMR_KEYED_REG))
+		return NULL;
+	reg = container_of(keyed, struct ibmr_reg, keyed);
+	if (unlikely(key != (remote ? reg->rkey : reg->lkey) || pd != reg->pd ||
+		     ibmr_access_grants(reg->access, access) || READ_ONCE(reg->invalidated)))
+		return NULL;
+	return ibmr_access_bounds(reg->iova, reg->length, iova, length) ? NULL : reg;
+}
+
+static noinline enum ib_mr_reason check_slow(struct ibmr_dev *dev, const struct ib_pd *pd, u32 key,
+					     u64 iova, u64 length, int access, bool remote)
+{
+	struct ibmr_view v;
+
+	if (!dev || READ_ONCE(dev->gone))
+		return IB_MR_WHY_NO_DEVICE;
+	if (!length)
+		return IB_MR_WHY_OK;
+	if (!ibmr_view_find(dev, key, &v))
+		return IB_MR_WHY_UNKNOWN_KEY;
+	return ibmr_view_verdict(&v, pd, key, iova, length, access, remote);
 }
 
 /**
@@ -87,20 +122,15 @@ static bool no_device(const struct ib_pd *pd)
 enum ib_mr_reason ib_mr_check(struct ib_pd *pd, u32 key, u64 iova, u64 length, int access,
 			      bool remote)
 {
-	enum ib_mr_reason why = IB_MR_WHY_UNKNOWN_KEY;
-	struct ibmr_view v;
+	enum ib_mr_reason why = IB_MR_WHY_OK;
 	struct ibmr_dev *dev;
 
 	if (no_device(pd))
 		return IB_MR_WHY_NULL_ARG;
 	rcu_read_lock();
 	dev = ibmr_dev_rcu(pd->device);
-	if (unlikely(!dev || READ_ONCE(dev->gone)))
-		why = IB_MR_WHY_NO_DEVICE;
-	else if (unlikely(!length))
-		why = IB_MR_WHY_OK;
-	else if (ibmr_view_find(dev, key, &v))
-		why = ibmr_view_verdict(&v, pd, key, iova, length, access, remote);
+	if (!reg_hit(dev, pd, key, iova, length, access, remote))
+		why = check_slow(dev, pd, key, iova, length, access, remote);
 	rcu_read_unlock();
 	return why;
 }
@@ -119,20 +149,14 @@ static inline u32 run_at(const struct ibmr_pagevec *pv, u64 off, u64 *addr, u64 
 }
 
 /* Runs of [@off, @off + @length), which is inside; -ENOSPC when there are more than @max. */
-static int view_runs(const struct ibmr_view *v, u64 off, u64 length, struct ib_mr_run *runs,
-		     int max)
+static int pv_runs(const struct ibmr_pagevec *pv, u64 off, u64 length, struct ib_mr_run *runs,
+		   int max)
 {
 	u64 addr, len;
 	int n = 0;
 	u32 i;
 
-	if (unlikely(!v->pv)) {
-		if (max < 1)
-			return -ENOSPC;
-		runs[0] = (struct ib_mr_run){ .addr = v->iova + off, .len = length };
-		return 1;
-	}
-	i = run_at(v->pv, v->skip + off, &addr, &len);
+	i = run_at(pv, off, &addr, &len);
 	for (;;) {
 		if (n >= max)
 			return -ENOSPC;
@@ -144,9 +168,39 @@ static int view_runs(const struct ibmr_view *v, u64 off, u64 length, struct ib_m
 		runs[n++].len = len;
 		length -= len;
 		i++;
-		addr = v->pv->runs[i].addr;
-		len = ibmr_run_len(v->pv, i);
+		addr = pv->runs[i].addr;
+		len = ibmr_run_len(pv, i);
 	}
+}
+
+static noinline int translate_slow(struct ibmr_dev *dev, const struct ib_pd *pd, u32 key, u64 iova,
+				   u64 length, struct ib_mr_run *runs, int max)
+{
+	enum ib_mr_reason why = IB_MR_WHY_UNKNOWN_KEY;
+	struct ibmr_view v;
+	int n = 0;
+
+	if (!dev || READ_ONCE(dev->gone))
+		why = IB_MR_WHY_NO_DEVICE;
+	else if (!length)
+		return 0;
+	else if (ibmr_view_find(dev, key, &v))
+		why = ibmr_view_verdict(&v, pd, key, iova, length, 0, key != v.lkey);
+	if (!why && v.opaque)
+		why = IB_MR_WHY_WRONG_KIND;
+	if (!why && v.pv) {
+		n = pv_runs(v.pv, v.skip + (iova - v.iova), length, runs, max);
+	} else if (!why) {	/* a DMA MR is its addresses */
+		n = max < 1 ? -ENOSPC : 1;
+		if (n == 1)
+			runs[0] = (struct ib_mr_run){ .addr = iova, .len = length };
+	}
+	if (n < 0)
+		why = IB_MR_WHY_RUNS_FULL;
+	if (why)
+		n = ibmr_refuse(dev, why, "ib_mr_translate(key %#x, iova %#llx, length %llu)", key,
+				iova, length);
+	return n;
 }
 
 /**
@@ -170,31 +224,30 @@ static int view_runs(const struct ibmr_view *v, u64 off, u64 length, struct ib_m
 int ib_mr_translate(struct ib_pd *pd, u32 key, u64 iova, u64 length, struct ib_mr_run *runs,
 		    int max_runs)
 {
-	enum ib_mr_reason why = IB_MR_WHY_UNKNOWN_KEY;
-	struct ibmr_dev *dev = NULL;
-	struct ibmr_view v;
-	int n = 0;
+	const struct ibmr_pagevec *pv;
+	struct ibmr_dev *dev;
+	struct ibmr_reg *reg;
+	int n;
 
 	if (no_device(pd))
 		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	rcu_read_lock();
 	dev = ibmr_dev_rcu(pd->device);
-	if (unlikely(!dev || READ_ONCE(dev->gone))) {
-		why = IB_MR_WHY_NO_DEVICE;
-	} else if (unlikely(!length)) {
-		why = IB_MR_WHY_OK;
-	} else if (likely(ibmr_view_find(dev, key, &v))) {
-		why = ibmr_view_verdict(&v, pd, key, iova, length, 0, key != v.lkey);
-		if (unlikely(!why && v.opaque))
-			why = IB_MR_WHY_WRONG_KIND;
-		if (likely(!why))
-			n = view_runs(&v, iova - v.iova, length, runs, max_runs);
+	reg = reg_hit(dev, pd, key, iova, length, 0, false);
+	if (likely(reg && reg->mem && length && max_runs > 0)) {
+		pv = &reg->mem->pv;
+		n = 1;
+		if (pv->nr == 1)
+			runs[0] = (struct ib_mr_run){
+				.addr = pv->one.addr + (iova - reg->iova), .len = length,
+			};
+		else
+			n = pv_runs(pv, iova - reg->iova, length, runs, max_runs);
 		if (unlikely(n < 0))
-			why = IB_MR_WHY_RUNS_FULL;
+			n = translate_slow(dev, pd, key, iova, length, runs, max_runs);
+	} else {
+		n = translate_slow(dev, pd, key, iova, length, runs, max_runs);
 	}
-	if (unlikely(why))
-		n = ibmr_refuse(dev, why, "%s(key %#x, iova %#llx, length %llu)", __func__, key,
-				iova, length);
 	rcu_read_unlock();
 	return n;
 }

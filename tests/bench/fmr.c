@@ -16,7 +16,7 @@
 #include "bench.h"
 #include "magazine.h"
 
-#define POOL_SIZE	512
+#define POOL_SIZE	2048
 #define BURST		256
 
 static const struct ib_fmr_pool_param usual = {

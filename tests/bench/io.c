@@ -11,7 +11,7 @@
 
 #include "bench.h"
 
-#define READS	400
+#define READS	1024
 
 struct io {
 	struct bench *b;
@@ -104,12 +104,12 @@ static int frwr_total(struct io *io, const char *name, bool sync)
 	for (i = 0; i < 20 && !err; i++)
 		err = by_frwr(io);
 	bench_begin(&span);
-	for (i = 0; i < READS && !err; i++) {
+	for (i = 0; i < 200 && !err; i++) {
 		err = by_frwr(io);
 		cond_resched();
 	}
 	if (!err)
-		bench_result(name, io->pages, bench_end(&span) / READS);
+		bench_result(name, io->pages, bench_end(&span) / 200);
 	return err;
 }
 

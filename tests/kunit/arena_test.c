@@ -159,6 +159,8 @@ static void arena_misuse(struct kunit *test)
 	ibt_expect_refused_mr(test, EMPTY, (struct ib_mr *)ib_mr_arena_create(pd, 0, ALL, 0));
 	ibt_expect_refused_mr(test, TOO_LONG,
 			      (struct ib_mr *)ib_mr_arena_create(pd, SIZE_MAX, ALL, 0));
+	ibt_expect_refused_mr(test, TOO_LONG,
+			      (struct ib_mr *)ib_mr_arena_create(pd, SZ_2G, ALL, 0));
 	ibt_expect_refused_mr(test, ARENA_ARGS,
 			      (struct ib_mr *)ib_mr_arena_create(pd, SZ_4K, ALL, 13));
 	ibt_expect_refused_mr(test, ACCESS_NO_LOCAL,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the cases about FMRs and their pools share: managed FMRs and pools, page lists, verdicts on a
- * key, calls from every context, module parameters, a second device, and a responder held up.
+ * What the cases about FMRs and their pools share: managed FMRs and pools, page lists, verdicts on
+ * a key, calls from every context, module parameters, a second device, and a responder held up.
  */
 #ifndef IBT_FMR_HELPERS_H
 #define IBT_FMR_HELPERS_H
@@ -66,7 +66,7 @@ struct ibt_mag ibt_mag(struct ibmr_mag *mag);
 /* Within @ms: all are back in stock but for @in_use. */
 bool ibt_mag_settles(struct ibmr_mag *mag, unsigned int in_use, unsigned int ms);
 
-/* A second rxe device, on a veth. It goes at the case's end, or by ibt_second_delete(). */
+/* A second rxe device, on lo. It goes at the case's end, or by ibt_second_delete(). */
 struct ib_device *ibt_second(struct kunit *test);
 int ibt_second_delete(void);
 

@@ -62,6 +62,10 @@ static char *ibt_filter;
 module_param_named(filter, ibt_filter, charp, 0444);
 MODULE_PARM_DESC(filter, "run only these cases: suite.case, * allowed");
 
+bool ibt_slow;
+module_param_named(slow, ibt_slow, bool, 0444);
+MODULE_PARM_DESC(slow, "long loops, for a night");
+
 static const char *ibt_suite_name;
 
 static bool ibt_glob(const char *pat, size_t len, const char *s)
@@ -97,6 +101,8 @@ int ibt_suite_init(struct kunit_suite *suite)
 		return ret;
 	ibt_registered = true;
 	ibt_suite_name = suite->name;
+	if (THIS_MODULE->args && THIS_MODULE->state == MODULE_STATE_COMING)
+		ibt_slow = strstr(THIS_MODULE->args, "slow=1");
 	if (!ibt_device) {
 		pr_err("ib_mr_test: there is no rdma_rxe device\n");
 		ibt_suite_exit(suite);

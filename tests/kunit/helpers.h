@@ -49,6 +49,9 @@ int ibt_suite_init(struct kunit_suite *suite);
 void ibt_suite_exit(struct kunit_suite *suite);
 int ibt_init(struct kunit *test);
 
+/* The module parameter `slow`: loops as long as a night allows. */
+extern bool ibt_slow;
+
 #define IBT_SUITE(_name, _cases)			\
 	static struct kunit_suite _name##_suite = {	\
 		.name = "ib_mr_" #_name,		\
@@ -130,7 +133,8 @@ struct ibt_pair {
 	struct ib_pd *peer_pd;
 	struct ibt_end req;
 	struct ibt_end tgt;
-	bool ready;
+	bool ready;		/* cleared: made anew before the next operation */
+	u8 timeout, retries;	/* of an RC queue pair; taken when it is made */
 	u64 add;		/* FETCH_ADD */
 	u64 compare, swap;	/* CMP_SWAP */
 };

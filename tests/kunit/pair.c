@@ -9,9 +9,9 @@
  * the status of the very request it posted. A completion that belongs to an older request
  * (flushed when the pair broke) is passed over.
  *
- * A pair that broke is not reset but made anew: on a slow machine packets are sent twice, and a late
- * answer to a failed request would be taken for one to the next request on the same queue pair
- * number. For the same reason the time-out is long.
+ * A pair that broke is not reset but made anew: on a slow machine packets are sent twice, and a
+ * late answer to a failed request would be taken for one to the next request on the same queue
+ * pair number. For the same reason the time-out is long.
  *
  * Loopback on soft RoCE: the packet goes back up where its destination MAC is the own one, and a
  * kernel caller has to fill that in itself.
@@ -57,8 +57,8 @@ static int ibt_end_modify(struct ibt_pair *p, struct ibt_end *e, u32 peer_qpn, u
 
 	attr.qp_state = IB_QPS_RTS;
 	attr.sq_psn = sq_psn;
-	attr.timeout = 19;	/* 2.1 s: a slow machine is no lost packet */
-	attr.retry_cnt = 5;
+	attr.timeout = p->timeout;
+	attr.retry_cnt = p->retries;
 	attr.rnr_retry = 5;
 	attr.max_rd_atomic = 4;
 	return ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN |
@@ -79,8 +79,14 @@ static int ibt_end_qp(struct ibt_pair *p, struct ibt_end *e)
 		},
 	};
 
-	if (!IS_ERR_OR_NULL(e->qp))
+	/*
+	 * On 6.1 a softirq that ran the responder inline may still write to the queue pair's task,
+	 * which the driver does not wait for.
+	 */
+	if (!IS_ERR_OR_NULL(e->qp)) {
+		synchronize_rcu_expedited();
 		ib_destroy_qp(e->qp);
+	}
 	e->qp = ib_create_qp(e->pd, &attr);
 	return PTR_ERR_OR_ZERO(e->qp);
 }
@@ -144,6 +150,8 @@ struct ibt_pair *ibt_pair_type(struct kunit *test, struct ib_pd *pd_target, enum
 	p->test = test;
 	p->ibt = ibt_of(test);
 	p->type = type;
+	p->timeout = 19;	/* 2.1 s: a slow machine is no lost packet */
+	p->retries = 5;
 	ibt_defer(test, ibt_pair_free, p);
 
 	p->peer_pd = ib_alloc_pd(ibt_dev(test), IB_PD_UNSAFE_GLOBAL_RKEY);

@@ -84,8 +84,9 @@ static void pd_unbalanced_put(struct kunit *test)
 	int qps = queue_pairs(test), i;
 
 	for (i = 0; i < 3; i++)
-		ib_mr_pd_put(pd);
+		ibt_expect_refused(test, PD_NOT_HELD, (ib_mr_pd_put(pd), -EINVAL));
 	ib_mr_pd_put(NULL);
+	ibt_expect_refused(test, NULL_ARG, ib_mr_dealloc_pd(NULL));
 	KUNIT_EXPECT_EQ(test, queue_pairs(test), qps);
 	KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr), 0);

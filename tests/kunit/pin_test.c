@@ -464,6 +464,7 @@ static void pin_stale(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "stale: process "), "%s", text);
 	/* It works on: the device does not know. Our verdict is the device's. */
 	KUNIT_EXPECT_EQ(test, ib_query_mr(mr, &attr), 0);
+	KUNIT_EXPECT_TRUE(test, attr.stale);
 	KUNIT_EXPECT_EQ(test, ib_mr_check(pd, mr->rkey, at, SZ_32K, RW, true), IB_MR_WHY_OK);
 	KUNIT_EXPECT_EQ(test, ibt_rdma(pair, IBT_WRITE, pair->req.buf, mr->rkey, at, SZ_32K),
 			IB_WC_SUCCESS);

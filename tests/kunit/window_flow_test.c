@@ -14,20 +14,6 @@
 
 #define REGION	(LW | MWB)
 
-/* The next completion of the target's queue pair, as a ULP that polls sees it. */
-static void next_wc(struct ibt_win *w, struct ib_wc *wc)
-{
-	int i;
-
-	memset(wc, 0, sizeof(*wc));
-	for (i = 0; i < 20000; i++) {
-		if (ib_mr_poll_cq(w->p->tgt.cq, 1, wc) == 1)
-			return;
-		usleep_range(50, 100);
-	}
-	KUNIT_FAIL(w->test, "no completion");
-}
-
 static void signalled_polled(struct kunit *test)
 {
 	struct ibt_win w;
@@ -36,13 +22,13 @@ static void signalled_polled(struct kunit *test)
 	ibt_win(&w, test, IBT_VMALLOC, 4 * PAGE_SIZE, REGION);
 	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 10, 20, RR, IB_SEND_SIGNALED), 0);
 	ibt_expect_window(&w, w.mw->rkey, 10, 20, RR);
-	next_wc(&w, &wc);
+	ibt_next_wc(&w, &wc);
 	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, wc.opcode, IB_WC_BIND_MW);
 	KUNIT_EXPECT_EQ(test, wc.wr_id, 0x1d);
 	/* Unbinding is signalled as well. */
 	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 0, 0, 0, IB_SEND_SIGNALED), 0);
-	next_wc(&w, &wc);
+	ibt_next_wc(&w, &wc);
 	KUNIT_EXPECT_EQ(test, wc.opcode, IB_WC_BIND_MW);
 	KUNIT_EXPECT_EQ(test, ib_mr_poll_cq(w.p->tgt.cq, 1, &wc), 0);
 }
@@ -139,11 +125,11 @@ static void send_queue_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w.mw->rkey, key);
 	ibt_expect_window(&w, key, 3, 10, RR);
 	for (i = 0; i < 4; i++) {
-		next_wc(&w, &wc);
+		ibt_next_wc(&w, &wc);
 		KUNIT_EXPECT_EQ(test, wc.opcode, IB_WC_BIND_MW);
 	}
 	KUNIT_EXPECT_EQ(test, ibt_bind(&w, 100, 10, RR, IB_SEND_SIGNALED), 0);
-	next_wc(&w, &wc);
+	ibt_next_wc(&w, &wc);
 }
 
 struct in_context {
@@ -286,7 +272,7 @@ static void fail_nth(struct kunit *test)
 		} else {
 			struct ib_wc wc;
 
-			next_wc(&w, &wc);
+			ibt_next_wc(&w, &wc);
 		}
 		KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
 	}
@@ -295,8 +281,10 @@ static void fail_nth(struct kunit *test)
 	kunit_info(test, "ib_alloc_mw: %d faults\n", hits);
 }
 
+/* The owner binds on a queue pair of its own: the peer's is made anew after each refusal. */
 struct hammer {
 	struct ibt_win *w;
+	struct ibt_win owner;
 	u32 key;
 	bool stop;
 	u64 ok;
@@ -305,7 +293,7 @@ struct hammer {
 static int hammering(void *arg, int i)
 {
 	struct hammer *h = arg;
-	struct ibt_win *w = h->w;
+	struct ibt_win *w = h->w, *o = &h->owner;
 	unsigned int round;
 	int bad = 0;
 
@@ -321,23 +309,23 @@ static int hammering(void *arg, int i)
 	for (round = 0; round < 60; round++) {	/* the owner */
 		u8 *mem = ibt_ptr(w->b, 0);
 
-		while (ibt_bind(w, 0, PAGE_SIZE, RW, 0))
+		while (ibt_bind(o, 0, PAGE_SIZE, RW, 0))
 			msleep(1);
-		WRITE_ONCE(h->key, w->mw->rkey);
+		WRITE_ONCE(h->key, o->mw->rkey);
 		usleep_range(2000, 6000);
-		ib_dealloc_mw(w->mw);
+		ib_dealloc_mw(o->mw);
 		memset(mem, 0x11, PAGE_SIZE);	/* nothing may be written any more */
 		usleep_range(500, 1000);
 		if (memchr_inv(mem, 0x11, PAGE_SIZE))
 			bad++;
-		w->mw = ib_alloc_mw(w->pd, IB_MW_TYPE_1);
-		if (IS_ERR(w->mw)) {
+		o->mw = ib_alloc_mw(w->pd, IB_MW_TYPE_1);
+		if (IS_ERR(o->mw)) {
 			WRITE_ONCE(h->stop, true);
-			return PTR_ERR(w->mw);
+			return PTR_ERR(o->mw);
 		}
 	}
 	WRITE_ONCE(h->stop, true);
-	ib_dealloc_mw(w->mw);
+	ib_dealloc_mw(o->mw);
 	return bad;
 }
 
@@ -348,8 +336,10 @@ static void revoked_in_flow(struct kunit *test)
 	struct hammer h = { .w = &w };
 
 	ibt_win(&w, test, IBT_PAGES, 4 * PAGE_SIZE, REGION);
-	w.mw = ib_alloc_mw(w.pd, IB_MW_TYPE_1);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(w.mw));
+	h.owner = w;
+	h.owner.p = ibt_pair(test, w.pd);
+	h.owner.mw = ib_alloc_mw(w.pd, IB_MW_TYPE_1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(h.owner.mw));
 	ibt_parallel(test, 2, hammering, &h);
 	KUNIT_EXPECT_GT(test, h.ok, 0);
 	kunit_info(test, "%llu writes were let in, none after the fence\n", h.ok);

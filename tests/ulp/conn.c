@@ -46,7 +46,11 @@ struct demo_conn {
 	struct demo_reply *tx;
 	u64 tx_dma;
 	struct ib_cqe tx_cqe;
-	struct completion tx_idle;	/* nothing of ours is in the send queue */
+	struct completion tx_idle;	/* no reply is in the send queue */
+
+	struct ib_cqe bind_cqe;
+	enum ib_wc_status bind_status;
+	struct completion bound;	/* a bind has completed, with bind_status */
 
 	struct mutex post_lock;		/* closed: nothing is posted any more */
 	bool closed;
@@ -162,6 +166,47 @@ static void tx_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&conn->tx_idle);
 }
 
+static void bind_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct demo_conn *conn = container_of(wc->wr_cqe, struct demo_conn, bind_cqe);
+
+	conn->bind_status = wc->status;
+	if (wc->status != IB_WC_SUCCESS)
+		conn_hangup(conn);
+	complete(&conn->bound);
+}
+
+/**
+ * demo_conn_bind() - bind a window on a connection's queue pair and see it completed
+ * @conn: connection, of which this is the request work
+ * @mw: window
+ * @info: the binding
+ *
+ * The key works as soon as ib_bind_mw() returns, and could be told at once. The completion is
+ * waited for all the same: it says that the queue pair was still well, else the window is unbound.
+ *
+ * Return: as ib_bind_mw(); -ENOTCONN, -ECONNABORTED when the connection is at its end.
+ */
+int demo_conn_bind(struct demo_conn *conn, struct ib_mw *mw, const struct ib_mw_bind_info *info)
+{
+	struct ib_mw_bind bind = {
+		.wr_cqe = &conn->bind_cqe,
+		.send_flags = IB_SEND_SIGNALED,
+		.bind_info = *info,
+	};
+	int err = -ENOTCONN;
+
+	reinit_completion(&conn->bound);
+	mutex_lock(&conn->post_lock);
+	if (!conn->closed)
+		err = ib_bind_mw(conn->id->qp, mw, &bind);
+	mutex_unlock(&conn->post_lock);
+	if (err)
+		return err;
+	wait_for_completion(&conn->bound);	/* ends for certain, as a reply does */
+	return conn->bind_status == IB_WC_SUCCESS ? 0 : -ECONNABORTED;
+}
+
 static void request_work(struct work_struct *work)
 {
 	struct demo_conn *conn = container_of(work, struct demo_conn, request_work);
@@ -181,7 +226,7 @@ static void request_work(struct work_struct *work)
 	/* Ends for certain: what is posted completes, if only because the queue pair failed. */
 	wait_for_completion(&conn->tx_idle);
 	ib_dma_sync_single_for_cpu(ib, conn->tx_dma, sizeof(*conn->tx), DMA_TO_DEVICE);
-	demo_execute(conn->dev, &request, length, conn->tx);
+	demo_execute(conn->dev, conn, &request, length, conn->tx);
 	ib_dma_sync_single_for_device(ib, conn->tx_dma, sizeof(*conn->tx), DMA_TO_DEVICE);
 	if (!post_tx(conn))
 		return;
@@ -244,7 +289,9 @@ static struct demo_conn *conn_alloc(struct demo_dev *dev, struct rdma_cm_id *id)
 	conn->id = id;
 	conn->rx_cqe.done = rx_done;
 	conn->tx_cqe.done = tx_done;
+	conn->bind_cqe.done = bind_done;
 	mutex_init(&conn->post_lock);
+	init_completion(&conn->bound);
 	init_completion(&conn->tx_idle);
 	complete(&conn->tx_idle);
 	INIT_WORK(&conn->request_work, request_work);
@@ -261,8 +308,8 @@ static struct demo_conn *conn_alloc(struct demo_dev *dev, struct rdma_cm_id *id)
 	conn->tx_dma = ib_dma_map_single(dev->ib, conn->tx, sizeof(*conn->tx), DMA_TO_DEVICE);
 	if (ib_dma_mapping_error(dev->ib, conn->tx_dma))
 		goto err_rx;
-	/* a receive, a send, and the drain's two */
-	conn->cq = ib_alloc_cq(dev->ib, conn, 4, 0, IB_POLL_WORKQUEUE);
+	/* a receive, a send, a bind, and the drain's two */
+	conn->cq = ib_alloc_cq(dev->ib, conn, 5, 0, IB_POLL_WORKQUEUE);
 	if (IS_ERR(conn->cq))
 		goto err_tx;
 	return conn;
@@ -285,8 +332,8 @@ static int conn_accept(struct demo_conn *conn, struct rdma_conn_param *asked)
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.send_cq = conn->cq,
 		.recv_cq = conn->cq,
-		/* one of ours and one of the drain */
-		.cap = { .max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1 },
+		/* one of ours and one of the drain; and a bind */
+		.cap = { .max_send_wr = 3, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 	struct demo_hello hello = {
 		.magic = cpu_to_be32(DEMO_MAGIC),

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The sample ULP's own rooms: main.c (module, devices), regions.c (memory and its registration),
- * conn.c (connections and requests), file.c (a file's pages), user.c (a process's memory).
+ * window.c and fmr.c (parts of it, for a while), conn.c (connections and requests), file.c (a
+ * file's pages), user.c (a process's memory).
  *
  * Who holds whom: the module holds the file's pages. A device (struct demo_dev, one for each RDMA
- * device) holds the protection domain and the regions made of that memory. A connection belongs
- * to a device, which is torn down only after its last connection is gone. Regions outlive
- * connections on purpose: a refused access kills the queue pair, and the peer comes back on a new
- * one to see what the memory looks like.
+ * device) holds the protection domain, the regions made of that memory, a window and an FMR. A
+ * connection belongs to a device, which is torn down only after its last connection is gone.
+ * Regions outlive connections on purpose: a refused access kills the queue pair, and the peer comes
+ * back on a new one to see what the memory looks like.
  */
 #ifndef IB_MR_DEMO_H
 #define IB_MR_DEMO_H
@@ -15,6 +16,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/scatterlist.h>
+#include <rdma/ib_fmr_pool.h>
 #include <rdma/ib_mr.h>
 #include <rdma/rdma_cm.h>
 #include "demo_proto.h"
@@ -28,6 +30,7 @@ struct demo_file {
 int demo_file_load(struct demo_file *file, const char *path);
 void demo_file_free(struct demo_file *file);
 
+struct demo_conn;
 struct demo_dev;
 struct demo_region;
 
@@ -35,6 +38,7 @@ struct demo_region;
  * struct demo_kind - a row of the region table
  * @name: for messages
  * @access: rights of the registration
+ * @has_sgt: the memory is a scatterlist, mapped for as long as there is a device
  * @get: allocate and map the memory, set backing, start and length
  * @reg: register it
  * @rereg: re-register it to other memory; optional
@@ -46,6 +50,7 @@ struct demo_region;
 struct demo_kind {
 	const char *name;
 	int access;
+	bool has_sgt;
 	int (*get)(struct demo_region *region);
 	struct ib_mr *(*reg)(struct demo_region *region);
 	int (*rereg)(struct demo_region *region);
@@ -62,7 +67,7 @@ struct demo_region {
 	u64 backing, start, length;
 	union {
 		struct sg_table sgt;	/* DEMO_FILE */
-		u8 *vaddr;		/* DEMO_SINK */
+		u8 *vaddr;		/* DEMO_SINK, DEMO_GRANT */
 		struct {		/* DEMO_COUNTER */
 			u8 *page[2];
 			u64 dma[2];
@@ -75,8 +80,11 @@ struct demo_dev {
 	struct list_head entry;		/* in demo_devs */
 	struct ib_device *ib;
 	struct ib_pd *pd;
-	struct mutex lock;		/* regions: registration and content */
+	struct mutex lock;		/* the regions, and what is granted of them */
 	struct demo_region regions[DEMO_REGIONS];
+	struct ib_mw *mw;
+	struct ib_fmr_pool *pool;
+	struct ib_pool_fmr *loan;	/* NULL: nothing is lent */
 	bool removing;			/* under demo_lock, as are the two below */
 	struct list_head conns;
 	unsigned int nconns;
@@ -91,16 +99,24 @@ extern struct workqueue_struct *demo_wq;
 
 int demo_regions_get(struct demo_dev *dev);
 void demo_regions_put(struct demo_dev *dev);
-void demo_execute(struct demo_dev *dev, const struct demo_request *request, u32 length,
-		  struct demo_reply *reply);
+void demo_execute(struct demo_dev *dev, struct demo_conn *conn, const struct demo_request *request,
+		  u32 length, struct demo_reply *reply);
+int demo_window_get(struct demo_dev *dev);
+void demo_window_put(struct demo_dev *dev);
+int demo_window_grant(struct demo_region *region, struct demo_conn *conn, u64 offset, u64 length,
+		      u32 access, struct demo_reply *reply);
 void demo_user_remove(struct demo_dev *dev);
 int demo_user_init(void);
 void demo_user_exit(void);
+int demo_fmr_get(struct demo_dev *dev);
+void demo_fmr_put(struct demo_dev *dev);
+int demo_fmr_lend(struct demo_region *region, u64 offset, u64 length, struct demo_reply *reply);
 
 int demo_hash_init(void);
 void demo_hash_exit(void);
 
 int demo_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
+int demo_conn_bind(struct demo_conn *conn, struct ib_mw *mw, const struct ib_mw_bind_info *info);
 void demo_conns_close(struct demo_dev *dev);
 
 #endif /* IB_MR_DEMO_H */

@@ -18,7 +18,7 @@
 #include <linux/types.h>
 
 #define DEMO_MAGIC	0x69624d52	/* "ibMR" */
-#define DEMO_VERSION	1
+#define DEMO_VERSION	2
 #define DEMO_PORT	20886		/* in RDMA_PS_TCP, which is a space of its own */
 
 enum demo_cmd {
@@ -29,6 +29,10 @@ enum demo_cmd {
 	DEMO_CMD_DEREG,		/* ib_dereg_mr(); replies as INFO */
 	DEMO_CMD_SCRUB,		/* ib_dereg_mr() and at once DEMO_GUARD over all of it; as INFO */
 	DEMO_CMD_REREG,		/* ib_rereg_phys_mr() to other memory; replies as INFO */
+	DEMO_CMD_GRANT,		/* ib_bind_mw() of the one window to a region's bytes
+				 * [offset, offset + length), with rights; length 0 takes back
+				 */
+	DEMO_CMD_LEND,		/* the one FMR mapped to such bytes, to read; 0 gives back */
 };
 
 /* Which memory a region is made of, how it is registered, and what a peer may do with it. */
@@ -36,6 +40,7 @@ enum demo_region_id {
 	DEMO_FILE,		/* a file's page cache, ib_mr_reg_sg(): read */
 	DEMO_SINK,		/* vmalloc memory, ib_mr_reg_kernel(): write */
 	DEMO_COUNTER,		/* kmalloc memory, ib_reg_phys_mr(): atomics */
+	DEMO_GRANT,		/* the file's beginning, copied: only what a window grants */
 	DEMO_REGIONS,
 	DEMO_REGIONS_MAX = 8,	/* room in the reply */
 };
@@ -54,7 +59,7 @@ struct demo_request {
 	__be32 magic;
 	__be32 cmd;
 	__be32 region;
-	__be32 reserved;	/* 0 */
+	__be32 access;		/* GRANT: IB_ACCESS_REMOTE_*; else 0 */
 	__be64 offset;
 	__be64 length;		/* HASH: 0 means up to the end of the backing */
 };
@@ -64,17 +69,26 @@ struct demo_region_info {
 	__be64 length;
 	__be64 backing;		/* bytes of backing memory */
 	__be64 start;		/* where in the backing the region begins */
-	__be32 rkey;		/* 0 while it is not registered */
+	__be32 rkey;		/* 0 while it is not registered, and without remote rights */
 	__be32 access;		/* IB_ACCESS_*, which user space has under the same values */
+};
+
+/* GRANT and LEND: of a window, or of what is as good as one */
+struct demo_window_info {
+	__be64 iova;
+	__be64 length;
+	__be32 rkey;
+	__be32 access;
 };
 
 struct demo_reply {
 	__be32 magic;
 	__be32 cmd;
 	__be32 status;		/* 0 or a positive errno */
-	__be32 count;		/* INFO: regions; HASH and PEEK: bytes */
+	__be32 count;		/* INFO: regions; HASH, PEEK: bytes; GRANT, LEND: windows */
 	union {
 		struct demo_region_info regions[DEMO_REGIONS_MAX];
+		struct demo_window_info window;
 		__u8 hash[DEMO_SHA256_LEN];
 		__u8 bytes[DEMO_PEEK_MAX];
 	};

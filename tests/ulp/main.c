@@ -9,8 +9,8 @@
  *
  * It is a client of ib_core as well as a user of rdma_cm. ib_core removes clients in the reverse
  * order of their registration, so this module, which needs rdma_cm and ib_mr and is loaded after
- * them, is told of a device's end before they are: first connections, then regions, then the
- * protection domain, while all of them still work.
+ * them, is told of a device's end before they are: first connections, then what was granted by
+ * window or FMR, the regions, and the protection domain, while all of them still work.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -59,6 +59,12 @@ static int demo_add(struct ib_device *ib)
 	err = demo_regions_get(dev);
 	if (err)
 		goto err_pd;
+	err = demo_window_get(dev);
+	if (err)
+		goto err_regions;
+	err = demo_fmr_get(dev);
+	if (err)
+		goto err_window;
 	ib_set_client_data(ib, &demo_client, dev);
 
 	mutex_lock(&demo_lock);
@@ -68,6 +74,10 @@ static int demo_add(struct ib_device *ib)
 		demo_file.size, demo_file.npages);
 	return 0;
 
+err_window:
+	demo_window_put(dev);
+err_regions:
+	demo_regions_put(dev);
 err_pd:
 	ib_dealloc_pd(dev->pd);
 err_free:
@@ -85,6 +95,8 @@ static void demo_remove(struct ib_device *ib, void *client_data)
 	list_del(&dev->entry);
 	mutex_unlock(&demo_lock);
 	demo_user_remove(dev);
+	demo_fmr_put(dev);
+	demo_window_put(dev);
 	demo_regions_put(dev);
 	ib_dealloc_pd(dev->pd);
 	kfree(dev);

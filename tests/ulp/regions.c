@@ -85,16 +85,21 @@ static void sink_scrub(struct demo_region *region)
 	memset(region->vaddr, DEMO_GUARD, region->backing);
 }
 
-static int sink_get(struct demo_region *region)
+static int vmalloc_get(struct demo_region *region, u64 length)
 {
 	region->start = SINK_START;
-	region->length = demo_file.size;
+	region->length = length;
 	region->backing = PAGE_ALIGN(region->start + region->length) + PAGE_SIZE;
 	region->vaddr = vmalloc(region->backing);
 	if (!region->vaddr)
 		return -ENOMEM;
 	sink_scrub(region);
 	return 0;
+}
+
+static int sink_get(struct demo_region *region)
+{
+	return vmalloc_get(region, demo_file.size);
 }
 
 static struct ib_mr *sink_reg(struct demo_region *region)
@@ -112,6 +117,26 @@ static const u8 *sink_at(struct demo_region *region, u64 offset, size_t *contigu
 {
 	*contiguous = region->backing - offset;
 	return region->vaddr + offset;
+}
+
+/* --- the file's beginning in memory of the same kind, for windows -------------------------- */
+
+#define GRANT_MAX	SZ_256K
+
+static int grant_get(struct demo_region *region)
+{
+	u64 offset, n;
+	int err;
+
+	err = vmalloc_get(region, min_t(u64, demo_file.size, GRANT_MAX));
+	if (err)
+		return err;
+	for (offset = 0; offset < region->length; offset += n) {
+		n = min_t(u64, region->length - offset, PAGE_SIZE);
+		memcpy(region->vaddr + region->start + offset,
+		       page_address(demo_file.pages[offset >> PAGE_SHIFT]), n);
+	}
+	return 0;
 }
 
 /* --- a few counters, through the classic buffer list --------------------------------------- */
@@ -210,6 +235,7 @@ static const struct demo_kind kinds[DEMO_REGIONS] = {
 	[DEMO_FILE] = {
 		.name = "file",
 		.access = IB_ACCESS_REMOTE_READ,
+		.has_sgt = true,
 		.get = file_get,
 		.reg = file_reg,
 		.put = file_put,
@@ -233,6 +259,14 @@ static const struct demo_kind kinds[DEMO_REGIONS] = {
 		.put = counter_put,
 		.at = counter_at,
 		.sync = counter_sync,
+	},
+	[DEMO_GRANT] = {
+		.name = "grant",
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_MW_BIND,
+		.get = grant_get,
+		.reg = sink_reg,
+		.put = sink_put,
+		.at = sink_at,
 	},
 };
 
@@ -259,6 +293,8 @@ static int region_dereg(struct demo_region *region)
 	if (!region->mr)
 		return -ENOENT;
 	err = ib_dereg_mr(region->mr);
+	if (err == -EBUSY)	/* a window is bound: the peer is told, and nothing has changed */
+		return err;
 	if (err)
 		pr_err("%s: cannot deregister the %s region: %d\n",
 		       dev_name(&region->dev->ib->dev), region->kind->name, err);
@@ -416,16 +452,17 @@ static void tell_regions(struct demo_dev *dev, struct demo_reply *reply)
 	reply->count = cpu_to_be32(DEMO_REGIONS);
 }
 
-static int execute(struct demo_dev *dev, const struct demo_request *request, u32 length,
-		   struct demo_reply *reply)
+static int execute(struct demo_dev *dev, struct demo_conn *conn, const struct demo_request *request,
+		   u32 length, struct demo_reply *reply)
 {
+	u32 access = be32_to_cpu(request->access);
 	u32 id = be32_to_cpu(request->region);
 	u32 cmd = be32_to_cpu(request->cmd);
 	struct demo_region *region;
 	int err = 0;
 
 	if (length != sizeof(*request) || request->magic != cpu_to_be32(DEMO_MAGIC) ||
-	    request->reserved)
+	    (access && cmd != DEMO_CMD_GRANT))
 		return -EBADMSG;
 	if (id >= DEMO_REGIONS)
 		return -ENXIO;
@@ -450,6 +487,12 @@ static int execute(struct demo_dev *dev, const struct demo_request *request, u32
 	case DEMO_CMD_PEEK:
 		return region_look(region, cmd, be64_to_cpu(request->offset),
 				   be64_to_cpu(request->length), reply);
+	case DEMO_CMD_GRANT:
+		return demo_window_grant(region, conn, be64_to_cpu(request->offset),
+					 be64_to_cpu(request->length), access, reply);
+	case DEMO_CMD_LEND:
+		return demo_fmr_lend(region, be64_to_cpu(request->offset),
+				     be64_to_cpu(request->length), reply);
 	default:
 		return -EOPNOTSUPP;
 	}
@@ -460,13 +503,14 @@ static int execute(struct demo_dev *dev, const struct demo_request *request, u32
 
 /**
  * demo_execute() - carry out a peer's request
- * @dev: the device of the connection that it came on
+ * @dev: the device of the connection
+ * @conn: the connection that it came on
  * @request: what arrived, filled up with zeroes when it was shorter
  * @length: how many bytes arrived
  * @reply: the answer, complete in every case
  */
-void demo_execute(struct demo_dev *dev, const struct demo_request *request, u32 length,
-		  struct demo_reply *reply)
+void demo_execute(struct demo_dev *dev, struct demo_conn *conn, const struct demo_request *request,
+		  u32 length, struct demo_reply *reply)
 {
 	int err;
 
@@ -474,7 +518,7 @@ void demo_execute(struct demo_dev *dev, const struct demo_request *request, u32 
 	reply->magic = cpu_to_be32(DEMO_MAGIC);
 	reply->cmd = request->cmd;
 	mutex_lock(&dev->lock);
-	err = execute(dev, request, length, reply);
+	err = execute(dev, conn, request, length, reply);
 	mutex_unlock(&dev->lock);
 	reply->status = cpu_to_be32(-err);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The peer's rooms: verbs.c connects, moves data and asks the ULP. steps.c and refuse.c hold the
- * demo's steps, each of which comes to a verdict: what must work, and what must not; owner.c has
- * those in which the memory is a process's. peer.c is the command line and shows the results.
+ * demo's steps, each of which comes to a verdict: what must work, and what must not; windows.c has
+ * those about memory windows, owner.c those in which the memory is a process's. peer.c is the
+ * command line and shows the results.
  *
  * Everything here sees the ULP only as a stranger on the network would: by address, key and
  * length. What it cannot see (has memory changed that must not?) it asks the ULP to look at.
@@ -21,9 +22,19 @@
 #define DEPTH_MAX	64	/* requests under way on one connection */
 #define SCRATCH		(1 << 20)
 
+/* rights of a window */
+#define MAY_READ	IBV_ACCESS_REMOTE_READ
+#define MAY_BOTH	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
+
 struct region {
 	uint64_t iova, length, backing, start;
 	uint32_t rkey, access;
+};
+
+/* What a grant tells. */
+struct window {
+	uint64_t iova, length;
+	uint32_t rkey;
 };
 
 struct peer {
@@ -81,6 +92,11 @@ int ask_regions(struct conn *conn, enum demo_cmd cmd, uint32_t region);
 int ask_hash(struct conn *conn, uint32_t region, uint64_t offset, uint64_t length, uint8_t *hash);
 int ask_bytes(struct conn *conn, uint32_t region, uint64_t offset, uint64_t length, void *to);
 
+int ask_grant(struct conn *conn, uint32_t region, uint64_t offset, uint64_t length, uint32_t access,
+	      struct window *window);	/* length 0, and window NULL: takes back */
+int ask_loan(struct conn *conn, uint32_t region, uint64_t offset, uint64_t length,
+	     struct window *window);	/* the same */
+
 double now(void);
 
 /* What a step says besides its verdict. */
@@ -100,6 +116,7 @@ struct step {
 	bool at_end;		/* offset counts from the region's end, else from its start */
 	int64_t offset;
 	uint32_t length;
+	uint32_t access;	/* of the window */
 };
 
 extern const struct step steps[];
@@ -111,6 +128,21 @@ bool dereg_fence(struct peer *peer, const struct step *step, struct result *resu
 bool user_buffer(struct peer *peer, const struct step *step, struct result *result);
 bool user_dies(struct peer *peer, const struct step *step, struct result *result);
 bool stale_key(struct peer *peer, const struct step *step, struct result *result);
+bool window_read(struct peer *peer, const struct step *step, struct result *result);
+bool window_refuse(struct peer *peer, const struct step *step, struct result *result);
+bool window_moved(struct peer *peer, const struct step *step, struct result *result);
+bool window_revoked(struct peer *peer, const struct step *step, struct result *result);
+bool window_passed_on(struct peer *peer, const struct step *step, struct result *result);
+bool window_malformed(struct peer *peer, const struct step *step, struct result *result);
+bool window_busy(struct peer *peer, const struct step *step, struct result *result);
+bool fmr_loans(struct peer *peer, const struct step *step, struct result *result);
+
+/* refuse.c: a connection that has carried something, and an access over it that is refused. */
+int open_tried(struct peer *peer, struct conn *conn);
+int arm(struct peer *peer, uint32_t id, struct op *op);
+bool must_refuse(struct peer *peer, struct conn *conn, uint32_t id, const struct op *op,
+		 struct result *result);
+bool refuse_fresh(struct peer *peer, uint32_t id, struct op op, struct result *result);
 
 /* Ways to end a step: with a sentence, with an error (as ask() returns it), with a completion. */
 bool say(struct result *result, bool verdict, const char *format, ...)

@@ -59,7 +59,7 @@ static int look_again(struct peer *peer, const struct around *around)
 }
 
 /* Fills our buffer: with what differs from the ULP's bytes at the target, or with a canary. */
-static int arm(struct peer *peer, uint32_t id, struct op *op)
+int arm(struct peer *peer, uint32_t id, struct op *op)
 {
 	const struct region *region = &peer->regions[id];
 	uint64_t at = region->start + (op->remote - region->iova);
@@ -90,8 +90,8 @@ static int arm(struct peer *peer, uint32_t id, struct op *op)
  * OP, armed, on CONN; it must be refused, and nothing may have happened. Says so in RESULT when
  * it is otherwise.
  */
-static bool must_refuse(struct peer *peer, struct conn *conn, uint32_t id, const struct op *op,
-			struct result *result)
+bool must_refuse(struct peer *peer, struct conn *conn, uint32_t id, const struct op *op,
+		 struct result *result)
 {
 	bool fetches = op->code == IBV_WR_RDMA_READ || is_atomic(op->code);
 	struct around around;
@@ -119,14 +119,14 @@ static bool must_refuse(struct peer *peer, struct conn *conn, uint32_t id, const
 }
 
 /* A connection that works: a request and its reply have passed over it. */
-static int open_tried(struct peer *peer, struct conn *conn)
+int open_tried(struct peer *peer, struct conn *conn)
 {
 	int err = conn_open(peer, conn);
 
 	return err ? err : ask_regions(conn, DEMO_CMD_INFO, 0);
 }
 
-static bool refuse_fresh(struct peer *peer, uint32_t id, struct op op, struct result *result)
+bool refuse_fresh(struct peer *peer, uint32_t id, struct op op, struct result *result)
 {
 	struct conn conn;
 	bool verdict;

@@ -417,6 +417,10 @@ static bool whole_again(struct peer *peer, const struct step *step, struct resul
 	.name = "refused: " _name, .run = refuse, .code = _code, .region = DEMO_##_region, \
 	.key = KEY_##_key, .at_end = _at_end, .offset = _offset, .length = _length }
 
+#define WINDOW(_name, _code, _access, _at_end, _offset, _length) { \
+	.name = "refused: " _name, .run = window_refuse, .code = _code, .access = _access, \
+	.at_end = _at_end, .offset = _offset, .length = _length }
+
 const struct step steps[] = {
 	{ .name = "connect", .run = connect_ulp },
 	{ .name = "READ the file's page cache", .run = read_file },
@@ -465,6 +469,26 @@ const struct step steps[] = {
 	{ .name = "ib_dereg_mr: WRITE", .run = dead_key, .code = WRITE, .region = DEMO_SINK },
 	{ .name = "ib_dereg_mr in the middle of WRITEs", .run = dereg_fence },
 	{ .name = "ib_rereg_phys_mr: the old key", .run = stale_key },
+
+	/* a part of a region, granted for a while */
+	{ .name = "window: READ of just what is granted", .run = window_read },
+	WINDOW("READ of the byte before the window", READ, MAY_READ, false, -1, 1),
+	WINDOW("READ of the byte after the window", READ, MAY_READ, true, 0, 1),
+	WINDOW("READ across the window's start", READ, MAY_READ, false, -1, 2),
+	WINDOW("READ across the window's end", READ, MAY_READ, true, -1, 2),
+	WINDOW("READ of many packets past its end", READ, MAY_READ, true, -20000, 65536),
+	WINDOW("WRITE, a window to read", WRITE, MAY_READ, false, 0, 64),
+	WINDOW("fetch-add, a window to read", FADD, MAY_READ, false, 7, 8),
+	WINDOW("fetch-add, window to read and write", FADD, MAY_BOTH, false, 7, 8),
+	WINDOW("WRITE of the byte before the window", WRITE, MAY_BOTH, false, -1, 1),
+	WINDOW("WRITE of the byte after the window", WRITE, MAY_BOTH, true, 0, 1),
+	{ .name = "window: moved to another range", .run = window_moved },
+	{ .name = "window: revoked", .run = window_revoked },
+	{ .name = "window: from connection A to B", .run = window_passed_on },
+	{ .name = "window: grants that make no sense", .run = window_malformed },
+	{ .name = "window: ib_dereg_mr while it is bound", .run = window_busy },
+
+	{ .name = "FMR pool: map, unmap, map elsewhere", .run = fmr_loans },
 
 	/* memory of a process */
 	{ .name = "a process's buffer: WRITE, and it sees it", .run = user_buffer },

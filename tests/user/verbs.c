@@ -302,16 +302,23 @@ int ask_raw(struct conn *conn, uint32_t length)
 	return err;
 }
 
-int ask(struct conn *conn, enum demo_cmd cmd, uint32_t region, uint64_t offset, uint64_t length)
+static int ask_with(struct conn *conn, enum demo_cmd cmd, uint32_t region, uint64_t offset,
+		    uint64_t length, uint32_t access)
 {
 	conn->messages.request = (struct demo_request){
 		.magic = htobe32(DEMO_MAGIC),
 		.cmd = htobe32(cmd),
 		.region = htobe32(region),
+		.access = htobe32(access),
 		.offset = htobe64(offset),
 		.length = htobe64(length),
 	};
 	return ask_raw(conn, sizeof(conn->messages.request));
+}
+
+int ask(struct conn *conn, enum demo_cmd cmd, uint32_t region, uint64_t offset, uint64_t length)
+{
+	return ask_with(conn, cmd, region, offset, length, 0);
 }
 
 int ask_regions(struct conn *conn, enum demo_cmd cmd, uint32_t region)
@@ -356,4 +363,38 @@ int ask_bytes(struct conn *conn, uint32_t region, uint64_t offset, uint64_t leng
 	if (!err)
 		memcpy(to, conn->messages.reply.bytes, length);
 	return err;
+}
+
+static int told_window(const struct conn *conn, uint64_t length, uint32_t access,
+		       struct window *window)
+{
+	const struct demo_window_info *told = &conn->messages.reply.window;
+
+	window->iova = be64toh(told->iova);
+	window->length = be64toh(told->length);
+	window->rkey = be32toh(told->rkey);
+	if (window->length != length || be32toh(told->access) != access || !window->rkey)
+		return -EPROTO;
+	return 0;
+}
+
+int ask_grant(struct conn *conn, uint32_t region, uint64_t offset, uint64_t length, uint32_t access,
+	      struct window *window)
+{
+	int err = ask_with(conn, DEMO_CMD_GRANT, region, offset, length, access);
+
+	if (err || !window)
+		return err;
+	err = told_window(conn, length, access, window);
+	if (!err && window->iova != conn->peer->regions[region].iova + offset)
+		err = -EPROTO;
+	return err;
+}
+
+int ask_loan(struct conn *conn, uint32_t region, uint64_t offset, uint64_t length,
+	     struct window *window)
+{
+	int err = ask(conn, DEMO_CMD_LEND, region, offset, length);
+
+	return err || !window ? err : told_window(conn, length, IBV_ACCESS_REMOTE_READ, window);
 }
