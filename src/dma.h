@@ -39,6 +39,7 @@ static inline void ibmr_dma_used(struct ib_device *device, u64 addr, u64 len)
 }
 
 /* For tests; said with each. */
+extern unsigned int ibmr_dma_leak_seconds;
 void ibmr_dma_leaks_now(void);
 void ibmr_dma_settle(struct ib_device *device);
 unsigned int ibmr_dma_sites(enum ib_mr_dma_fault fault);

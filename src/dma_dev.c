@@ -31,8 +31,9 @@ static char *dma_check = "off";
 module_param(dma_check, charp, 0444);
 MODULE_PARM_DESC(dma_check, "DMA checker of new devices: off, track or bounce (off)");
 
-static unsigned int dma_leak_seconds = 5;
-module_param(dma_leak_seconds, uint, 0644);
+unsigned int ibmr_dma_leak_seconds = 5;
+IBMR_EXPORT_INTERNAL(ibmr_dma_leak_seconds);
+module_param_named(dma_leak_seconds, ibmr_dma_leak_seconds, uint, 0644);
 MODULE_PARM_DESC(dma_leak_seconds, "what is mapped that long after a device's removal is a leak (5)");
 
 /* How often a device that is no longer checked is looked at for mappings from before. */
@@ -213,9 +214,13 @@ static void ibmr_dma_unkey(struct ibmr_dma_dev *dd)
 	}
 }
 
-/* Nothing mapped, nobody looks for it: let go. Called and returns with the mutex held. */
+/*
+ * Nothing mapped, nobody looks for it: let go. With the mutex held, under which the work is queued,
+ * also while it waits for the mutex to come here.
+ */
 static void ibmr_dma_free(struct ibmr_dma_dev *dd)
 {
+	cancel_delayed_work(&dd->work);
 	ibmr_dma_forget_past(dd);
 	ibmr_dma_unkey(dd);
 	list_del(&dd->all);
@@ -240,7 +245,7 @@ static void ibmr_dma_work(struct work_struct *work)
 			ibmr_dma_free(dd);
 			goto out;
 		}
-		mod_delayed_work(system_wq, &dd->work, max(dma_leak_seconds, 1U) * HZ);
+		mod_delayed_work(system_wq, &dd->work, max(ibmr_dma_leak_seconds, 1U) * HZ);
 	} else if (dd->mode == IB_MR_DMA_OFF && dd->keyed) {
 		if (!atomic64_read(&dd->live)) {
 			ibmr_dma_forget_past(dd);
@@ -380,7 +385,7 @@ void ibmr_dma_dev_remove(struct ib_device *device)
 	dd = ibmr_dma_find(device);
 	if (dd) {
 		dd->removed = true;
-		mod_delayed_work(system_wq, &dd->work, dma_leak_seconds * HZ);
+		mod_delayed_work(system_wq, &dd->work, ibmr_dma_leak_seconds * HZ);
 	}
 	mutex_unlock(&ibmr_dma_mutex);
 }

@@ -136,6 +136,29 @@ static void chk_no_leak(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ibmr_dma_sites(IB_MR_DMA_LEAK), 0U);
 }
 
+/* A device comes where one has just gone: the late look at that one must not be taken twice. */
+static void chk_readd(struct kunit *test)
+{
+	unsigned int seconds = ibmr_dma_leak_seconds;
+	struct ib_device *dev;
+	int i;
+
+	chk_begin(test, IB_MR_DMA_TRACK);
+	dev = ibt_dma_device(test);
+	ibmr_dma_leak_seconds = 0;
+	for (i = 0; i < 300; i++) {
+		KUNIT_EXPECT_EQ(test, ibmr_dma_dev_add(dev, NULL), 0);
+		ibmr_dma_dev_remove(dev);
+		if (i % 7 == 0)
+			usleep_range(10, 200);
+	}
+	/* All of them go: none is found, and lists and objects are checked by the debug kernel. */
+	for (i = 0; i < 200 && ib_mr_dma_check_get(dev) != -ENODEV; i++)
+		msleep(50);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_get(dev), -ENODEV);
+	ibmr_dma_leak_seconds = seconds;
+}
+
 /* The same memory mapped twice: an unmap takes the mapping that it fits. */
 static void chk_overlap(struct kunit *test)
 {
@@ -387,6 +410,7 @@ static void chk_many(struct kunit *test)
 static struct kunit_case mode_cases[] = {
 	KUNIT_CASE(chk_leak),
 	KUNIT_CASE(chk_no_leak),
+	KUNIT_CASE(chk_readd),
 	KUNIT_CASE(chk_overlap),
 	KUNIT_CASE(chk_modes),
 	KUNIT_CASE(chk_mode_args),
