@@ -41,6 +41,9 @@ bench:
 	@scripts/build $(DEMO_KERNEL)
 	@scripts/bench --kernel $(DEMO_KERNEL)
 
+dma-demo:
+	@KERNEL=$(DEMO_KERNEL) scripts/dma-demo
+
 soak:
 	@scripts/setup
 	@KERNEL=$(DEMO_KERNEL) scripts/soak
@@ -71,6 +74,7 @@ help:
 	@echo 'make install           installs what make built for KDIR'
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed]'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
+	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]'
 	@echo 'make soak              a million FMR maps under a reading peer, on the stock kernel [KERNEL=6.1]'
 	@echo 'make sparse            sparse over all sources; or C=1 with any build'
@@ -79,4 +83,4 @@ help:
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
-.PHONY: all modules install check demo bench soak sparse checkpatch clean help
+.PHONY: all modules install check demo dma-demo bench soak sparse checkpatch clean help
