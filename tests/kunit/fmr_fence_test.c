@@ -128,8 +128,8 @@ static int hammer_owner(struct hammer *h)
 			WRITE_ONCE(h->key, h->fmr->rkey);
 		}
 		/* At another moment of a message each time. */
-		for (spin = 0; spin < 20000 && !touched(h); spin++)
-			cond_resched();
+		for (spin = 0; spin < 5000 && !touched(h); spin++)
+			usleep_range(10, 50);
 		for (spin = 0; spin < n * 37 % 4000; spin++)
 			cpu_relax();
 		h->busy += touched(h);

@@ -342,6 +342,37 @@ static void pool_fail_nth(struct kunit *test)
 	kunit_info(test, "%d points, %u of them made it fail\n", n - 2, failed);
 }
 
+/*
+ * The first use of a device, which makes what all FMRs share and tests the device: no failure on
+ * the way is a verdict, and the next try begins where it has to.
+ */
+static void pool_first_use_fail_nth(struct kunit *test)
+{
+	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, 4 * PG, 1);
+	u64 *list = ibt_page_list(test, b);
+	struct ib_device *dev = ibt_second(test);
+	struct ib_pd *pd = ib_alloc_pd(dev, 0);
+	unsigned int failed = 0;
+	bool hit = true;
+	int n, err = 0;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(pd));
+	for (n = 1; hit && n < 100; n++) {
+		ibmr_fault_arm(n);
+		err = sweep_fmr(pd, list);
+		hit = ibmr_fault_disarm();
+		KUNIT_EXPECT_TRUE_MSG(test, !err || (hit && (err == -ENOMEM || err == -EAGAIN ||
+							     err == -EIO)), "%d: %d", n, err);
+		failed += !!err;
+		KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(dev));
+		KUNIT_EXPECT_TRUE(test, ibt_pd_idle(pd));
+	}
+	KUNIT_EXPECT_FALSE(test, hit);
+	KUNIT_EXPECT_EQ(test, err, 0);
+	KUNIT_EXPECT_EQ(test, ib_dealloc_pd(pd), 0);
+	kunit_info(test, "%d points, %u of them made it fail\n", n - 2, failed);
+}
+
 static struct kunit_case fmr_pool_more_cases[] = {
 	KUNIT_CASE_PARAM(pool_sg, sg_gen_params),
 	KUNIT_CASE_PARAM(pool_sg_refused, sg_bad_gen_params),
@@ -349,6 +380,7 @@ static struct kunit_case fmr_pool_more_cases[] = {
 	KUNIT_CASE(pool_key_maps),
 	KUNIT_CASE(pool_at_once),
 	KUNIT_CASE_PARAM(pool_fail_nth, sweep_gen_params),
+	KUNIT_CASE(pool_first_use_fail_nth),
 	{}
 };
 
