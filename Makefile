@@ -49,11 +49,17 @@ sparse:
 	@scripts/setup
 	@scripts/build $(CHECK_KERNEL) C=2
 
+# What the checker takes for a mistake here: lists as macros, locks that kernel-doc describes, IBMR_EXPORT_INTERNAL()
+# below its function, "%s" with __func__ where only the call is to be named, KERNEL_VERSION() on the right, and -ENOSYS,
+# which is the classic contract.
+CHECKPATCH_NOT = FILE_PATH_CHANGES,LINUX_VERSION_CODE,COMPLEX_MACRO,MACRO_ARG_REUSE,UNCOMMENTED_DEFINITION,$\
+LINE_SPACING,TRACING_LOGGING,CONSTANT_COMPARISON,ENOSYS
+
 checkpatch:
 	@scripts/setup
-	@src=$$(scripts/kernel source 6.1) && git ls-files '*.c' '*.h' ':!tests/user' | \
-		xargs perl $$src/scripts/checkpatch.pl --no-tree --terse --quiet --file --strict \
-		--ignore FILE_PATH_CHANGES,LINUX_VERSION_CODE
+	@src=$$(scripts/kernel source 6.1) && git ls-files '*.c' '*.h' ':!tests/user' ':!include/trace' | \
+		xargs perl $$src/scripts/checkpatch.pl --no-tree --terse --quiet --no-summary --file --strict \
+		--ignore $(CHECKPATCH_NOT)
 
 clean:
 	rm -rf build/[0-9]*/

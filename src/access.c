@@ -6,8 +6,7 @@
  * tested over its whole table. A rule answers with a reason, never with an errno: the errno
  * belongs to the reason (include/rdma/ib_mr.h), so that one cause always has one errno.
  *
- * A right is granted when every bit wanted is there (want & ~have is zero). Testing want & have
- * for non-zero once let a request for WRITE and ATOMIC pass with one of them granted.
+ * The two that are asked for every access (rights, bounds) are inline, in access.h.
  */
 
 #include "access.h"
@@ -25,6 +24,8 @@
  *
  * The device writes on the peer's behalf, so the owner's right to write comes first
  * (IBA 10.6.3.1).
+ *
+ * Context: any. Return: IB_MR_WHY_OK or IB_MR_WHY_ACCESS_NO_LOCAL.
  */
 enum ib_mr_reason ibmr_access_wants_local(int access)
 {
@@ -42,6 +43,8 @@ IBMR_EXPORT_INTERNAL(ibmr_access_wants_local);
  *
  * Hints (HUGETLB and the optional range, RELAXED_ORDERING among them) are accepted and change
  * nothing. The order is mainline's, so a request wrong in two ways is refused for the same one.
+ *
+ * Context: any. Return: IB_MR_WHY_OK, or why not.
  */
 enum ib_mr_reason ibmr_access_check(struct ib_device *device, int access)
 {
@@ -68,6 +71,8 @@ IBMR_EXPORT_INTERNAL(ibmr_access_check);
  *
  * A zero-based region has iova 0, and then its first byte has to begin a page, since the device
  * takes the offset in the first block from the iova.
+ *
+ * Context: any. Return: IB_MR_WHY_OK, or why not.
  */
 enum ib_mr_reason ibmr_access_iova(int access, u64 iova, u64 first)
 {
@@ -95,21 +100,3 @@ enum ib_mr_reason ibmr_access_range(u64 iova, u64 length)
 	return IB_MR_WHY_OK;
 }
 IBMR_EXPORT_INTERNAL(ibmr_access_range);
-
-/* Does @have give every right in @want? */
-enum ib_mr_reason ibmr_access_grants(int have, int want)
-{
-	return want & ~have ? IB_MR_WHY_NO_RIGHT : IB_MR_WHY_OK;
-}
-IBMR_EXPORT_INTERNAL(ibmr_access_grants);
-
-/* Is [@iova, @iova + @length) within [@start, @start + @size)? Forms no sum that could wrap. */
-enum ib_mr_reason ibmr_access_bounds(u64 start, u64 size, u64 iova, u64 length)
-{
-	if (iova < start)
-		return IB_MR_WHY_BEFORE_START;
-	if (length > size || iova - start > size - length)
-		return IB_MR_WHY_PAST_END;
-	return IB_MR_WHY_OK;
-}
-IBMR_EXPORT_INTERNAL(ibmr_access_bounds);

@@ -29,6 +29,8 @@ struct slot {
 	struct ib_cqe cqe;
 	struct ibmr_carriers *carriers;
 	struct hlist_node node;		/* in the table while posted to a CQ that is polled */
+	u64 id;				/* ours there */
+	const struct ib_qp *qp;		/* for comparison only */
 	u64 wr_id;			/* the caller's; or his cqe */
 	u64 bind;
 	bool busy;
@@ -44,9 +46,19 @@ struct ibmr_carriers {
 };
 
 static DEFINE_SPINLOCK(table_lock);
-static DEFINE_HASHTABLE(table, 8);
+static DEFINE_HASHTABLE(table, 10);
 static LIST_HEAD(all);
 static atomic_t polled = ATOMIC_INIT(0);
+static atomic64_t ids = ATOMIC64_INIT(0);
+
+/*
+ * Ids that no caller has: neither a small number nor an address, not even the stale one of memory
+ * that is ours by now, and never the same twice.
+ */
+static u64 new_id(void)
+{
+	return 0x5ab1ULL << 48 | (atomic64_inc_return(&ids) & GENMASK_ULL(47, 0));
+}
 
 struct ibmr_carriers *ibmr_carriers_new(struct ibmr_window *window)
 {
@@ -110,8 +122,8 @@ static void carrier_completed(struct slot *s, struct ib_wc *wc)
 	window = c->window;
 	last = !window && !c->busy;
 	spin_unlock_irqrestore(&c->lock, flags);
-	if (window && wc->status != IB_WC_SUCCESS)
-		ibmr_window_flushed(window, bind);
+	if (window)
+		ibmr_window_completed(window, bind, wc->status != IB_WC_SUCCESS);
 	rcu_read_unlock();
 	if (last)
 		carriers_free(c);
@@ -144,7 +156,7 @@ int ib_mr_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 
 		spin_lock_irqsave(&table_lock, flags);
 		hash_for_each_possible(table, s, node, wc[i].wr_id)
-			if ((uintptr_t)s == wc[i].wr_id) {
+			if (s->id == wc[i].wr_id && s->qp == wc[i].qp) {
 				hash_del(&s->node);
 				atomic_dec(&polled);
 				found = s;
@@ -208,7 +220,9 @@ enum ib_mr_reason ibmr_carrier_post(struct ibmr_window *window, struct ib_qp *qp
 		s->cqe.done = carrier_done;
 		wr.wr_cqe = &s->cqe;
 	} else {
-		wr.wr_id = (uintptr_t)s;
+		s->id = new_id();
+		s->qp = qp;
+		wr.wr_id = s->id;
 		spin_lock(&table_lock);
 		hash_add(table, &s->node, wr.wr_id);
 		spin_unlock(&table_lock);

@@ -141,6 +141,7 @@ void ibmr_pd_put(struct ibmr_pd *ipd)
  * @pd: PD from the caller, anything
  * @call: its name, for the log
  *
+ * Context: process, may sleep.
  * Return: the PD's state with one more user and its device entered, to be given to ibmr_exit();
  * or an error, with the refusal counted.
  */
@@ -277,7 +278,8 @@ int ib_mr_dealloc_pd(struct ib_pd *pd)
 			users = ipd->users;
 		mutex_unlock(&dev->pd_lock);
 		if (users)
-			err = ibmr_refuse(dev, IB_MR_WHY_PD_BUSY, "%s with %u objects", __func__, users);
+			err = ibmr_refuse(dev, IB_MR_WHY_PD_BUSY, "%s with %u objects", __func__,
+					  users);
 		ibmr_dev_put(dev);
 	}
 	return err ?: ib_dealloc_pd_user(pd, NULL);

@@ -33,6 +33,8 @@ static enum ib_mr_reason armed_invalidated(struct ibmr_armed *a, const struct ib
 	spin_lock_irqsave(&a->mag->lock, flags);
 	if (a->key != key) {
 		why = IB_MR_WHY_STALE_KEY;
+	} else if (a->drv && a->drv->pd == a->mag->dev->park) {
+		why = IB_MR_WHY_STALE_KEY;	/* nothing is bound or mapped by it any more */
 	} else if (!a->drv || a->drv->pd != pd) {
 		why = IB_MR_WHY_OTHER_PD;
 	} else {

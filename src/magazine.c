@@ -86,17 +86,23 @@ static unsigned int margin(const struct ibmr_mag *mag)
 
 static unsigned int limit(const struct ibmr_mag *mag)
 {
+	/* All who share it may want these rights at one time, whatever they were promised. */
+	unsigned int users = max(mag->promised, READ_ONCE(mag->shared));
 	unsigned int floor = mag->promised + 1;
 	unsigned int n = READ_ONCE(ibmr_stock_limit);
 
-	return max(floor, n ? n : 4 * mag->promised + 1024);
+	return max(floor, n ? n : 4 * users + 1024);
 }
 
 /* Under mag->lock, or before the magazine is known. */
 static void set_target(struct ibmr_mag *mag, unsigned int target)
 {
+	unsigned int used;
+
 	mag->target = min(target, limit(mag));
-	mag->low = max(margin(mag) / 2, (mag->target - mag->promised) / 4);
+	/* What is kept in use, promised or not, is not spare. */
+	used = max(mag->promised, mag->in_use);
+	mag->low = max(margin(mag) / 2, (mag->target - min(mag->target, used)) / 4);
 	mag->batch = clamp(margin(mag) / 2, 1U, (unsigned int)ARM_BATCH);
 }
 
@@ -384,7 +390,7 @@ static void plan(struct ibmr_mag *mag, struct ibmr_stack *again, struct ibmr_sta
 	}
 	have = mag->stock.nr + again->nr + exchange->nr;
 	if (have < mag->low || mag->empties != seen) {
-		set_target(mag, mag->target + max(16U, mag->target / 4));
+		set_target(mag, mag->target + max(margin(mag), mag->target / 4));
 		while (have < 2 * mag->low && (a = ibmr_stack_pop(&mag->retired))) {
 			ibmr_stack_push(exchange, a);
 			have++;
@@ -443,8 +449,10 @@ static void mag_shrink(struct work_struct *work)
 	/* A grace period is below 200 ms, so a 25th of what 5 s took, and a quarter more. */
 	want = min_t(u64, (mag->takes - mag->seen_takes) / 20, UINT_MAX / 2);
 	mag->seen_takes = mag->takes;
-	floor = mag->promised + margin(mag);
-	set_target(mag, max(floor, mag->promised + want));
+	floor = max(mag->promised, mag->in_use);
+	want += floor;
+	floor += margin(mag);
+	set_target(mag, max(floor, want));
 	while (mag->created - surplus.nr > mag->target && mag->stock.nr > mag->low) {
 		a = ibmr_stack_pop(&mag->stock);
 		ibmr_stack_push(&surplus, a);
@@ -494,6 +502,47 @@ void ibmr_mag_flush(struct ibmr_mag *mag)
 	spin_unlock_irq(&mag->lock);
 	replace(mag, &all);
 	mutex_unlock(&mag->hand);
+	memalloc_noio_restore(noio);
+}
+
+/* Move what has @tag. Under mag->lock. */
+static void pick(struct ibmr_stack *from, const void *tag, struct ibmr_stack *to)
+{
+	struct ibmr_stack all = ibmr_stack_steal(from);
+	struct ibmr_armed *a;
+
+	while ((a = ibmr_stack_pop(&all)))
+		ibmr_stack_push(a->tag == tag ? to : from, a);
+}
+
+/**
+ * ibmr_mags_fence() - wait until nothing can use MRs any more that were mapped for one thing
+ * @dev: device, entered
+ * @tag: what they were tagged with, under their magazine's lock; none is in use any more
+ *
+ * Those that still wait are exchanged, in whichever magazine they are.
+ * Context: process, may sleep.
+ */
+void ibmr_mags_fence(struct ibmr_dev *dev, const void *tag)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct ibmr_mag *mag;
+
+	mutex_lock(&dev->mag_lock);
+	list_for_each_entry(mag, &dev->mags, entry) {
+		struct ibmr_stack mine = {};
+
+		if (!READ_ONCE(mag->tagged))
+			continue;
+		mutex_lock(&mag->hand);
+		spin_lock_irq(&mag->lock);
+		pick(&mag->retired, tag, &mine);
+		pick(&mag->quarantine, tag, &mine);
+		spin_unlock_irq(&mag->lock);
+		replace(mag, &mine);
+		mutex_unlock(&mag->hand);
+	}
+	mutex_unlock(&dev->mag_lock);
 	memalloc_noio_restore(noio);
 }
 
@@ -584,20 +633,22 @@ void ibmr_mag_destroy(struct ibmr_mag *mag)
 	cancel_delayed_work_sync(&mag->shrink);
 
 	down_read(&dev->removal);
-	mutex_lock(&dev->mag_lock);
-	list_del(&mag->entry);
-	mutex_unlock(&dev->mag_lock);
 	if (!mag->gone) {
 		struct ibmr_stack all = {};
 
+		mutex_lock(&mag->hand);	/* a fence waits for what is not fenced yet */
 		spin_lock_irq(&mag->lock);
 		while ((a = ibmr_stack_pop(&mag->stock)) || (a = ibmr_stack_pop(&mag->retired)) ||
 		       (a = ibmr_stack_pop(&mag->quarantine)) || (a = ibmr_stack_pop(&mag->due)))
 			ibmr_stack_push(&all, a);
 		spin_unlock_irq(&mag->lock);
 		destroy_all(mag, &all);
+		mutex_unlock(&mag->hand);
 	}
 	WARN_ON(mag->created);
+	mutex_lock(&dev->mag_lock);
+	list_del(&mag->entry);
+	mutex_unlock(&dev->mag_lock);
 	up_read(&dev->removal);
 	ibmr_mag_drop(mag);
 }

@@ -21,6 +21,7 @@
  * @next: in the one list it is in, if any
  * @key: its key of today
  * @window: the window that it is bound for, if any; under mag->lock
+ * @tag: what it was last mapped for, to fence by; compared only. Under mag->lock
  * @invalidated: a work request of somebody's turned it FREE
  * @uses: maps of this key, for who keeps keys
  * @keys_left: variants not used yet
@@ -35,6 +36,7 @@ struct ibmr_armed {
 	struct ibmr_armed *next;
 	u32 key;
 	struct ibmr_window *window;
+	const void *tag;
 	bool invalidated;
 	unsigned int uses;
 	unsigned int keys_left;
@@ -60,6 +62,7 @@ struct ibmr_stack {
  * @kicked: it is
  * @gone: the device was removed
  * @dying: being destroyed
+ * @tagged: some MR was ever given a tag
  * @in_use: taken
  * @created: all there are; == @stock + @in_use + @retired + @quarantine + @due, unless the worker
  *           has some in hand
@@ -96,6 +99,7 @@ struct ibmr_mag {
 	bool kicked;
 	bool gone;
 	bool dying;
+	bool tagged;
 	unsigned int in_use;
 	unsigned int created;
 	struct ibmr_stack retired;
@@ -164,6 +168,7 @@ int ibmr_mag_promise(struct ibmr_mag *mag, unsigned int more);			/* sleeps */
 void ibmr_mag_unpromise(struct ibmr_mag *mag, unsigned int fewer);
 void ibmr_mag_fence(struct ibmr_mag *mag, struct ibmr_stack *withdrawn);	/* sleeps */
 void ibmr_mag_flush(struct ibmr_mag *mag);					/* sleeps */
+void ibmr_mags_fence(struct ibmr_dev *dev, const void *tag);			/* sleeps */
 void ibmr_mag_hold(struct ibmr_mag *mag);
 void ibmr_mag_drop(struct ibmr_mag *mag);
 void ibmr_mag_empty(struct ibmr_mag *mag);

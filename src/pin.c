@@ -213,8 +213,9 @@ err:
  * @access lets anyone write. The pages are pinned and accounted against RLIMIT_MEMLOCK until
  * ib_dereg_mr(), which any process or thread may call, also after the owner has died. The region is
  * the caller's; the memory stays its process's, which sees at once what a peer writes, also after a
- * fork(). Memory that is unmapped while it is registered makes the region stale: ib_mr_is_stale().
- * IB_ACCESS_ON_DEMAND, on a device that has it, is taken for a hint: the memory is pinned.
+ * fork(). Memory that is unmapped while it is registered makes the region stale
+ * (ib_mr_is_stale()). IB_ACCESS_ON_DEMAND, on a device that has it, is taken for a hint: the
+ * memory is pinned.
  *
  * Context: process, may sleep; takes the mmap lock of current->mm, so not from a page fault.
  * Return: the handle, to be given to ib_dereg_mr(); ERR_PTR(-EINVAL) for arguments and in a thread
@@ -262,8 +263,8 @@ EXPORT_SYMBOL(ib_mr_reg_user);
  * ib_mr_is_stale() - did the owner unmap the memory of a region?
  * @mr: handle
  *
- * ib_query_mr() says it too, in @stale. A stale region still works and harms nobody, since its pages
- * stay pinned, but no process sees them. It ends with ib_dereg_mr() as any other.
+ * ib_query_mr() says it too, in @stale. A stale region still works and harms nobody, since its
+ * pages stay pinned, but no process sees them. It ends with ib_dereg_mr() as any other.
  *
  * Context: process, may sleep.
  * Return: true for user memory that was unmapped, in part or whole, or whose process has exited.

@@ -29,6 +29,7 @@
 #include "compat.h"
 #include "fault.h"
 #include "handle.h"
+#include "magazine.h"
 #include "region.h"
 #include "regqp.h"
 #include "window.h"
@@ -243,6 +244,18 @@ void ibmr_reg_put(struct ibmr_reg *reg)
 		complete(&reg->idle);
 }
 
+/*
+ * No window is bound, none can be. A packet that was let in by a window may still be on its way:
+ * what waits for those of the region's own keys does not know of it.
+ */
+void ibmr_region_fence(struct ibmr_region *region)
+{
+	if (!region->windowed)
+		return;
+	ibmr_mags_fence(region->dev, region);
+	region->windowed = false;
+}
+
 /* What the owner sees. Under the region's lock, or before anyone else knows it. */
 void ibmr_region_show(struct ibmr_region *region)
 {
@@ -409,6 +422,7 @@ int ib_mr_dereg(struct ib_mr *mr)
 			ibmr_region_unlock(region);
 			return err;
 		}
+		ibmr_region_fence(region);
 		trace_ib_mr_deregistered(region->dev->name, mr, region->reg->access,
 					 ibmr_reg_runs(region->reg));
 		region_unlink(region);

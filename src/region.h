@@ -62,6 +62,7 @@ enum ibmr_region_state { IBMR_LIVE, IBMR_ORPHAN, IBMR_DEAD };
  * @reg: the current registration; NULL unless live
  * @ipd: PD it is in; one user of it is ours
  * @windows: bound windows; negative while no window may be bound
+ * @windowed: a window was bound since it was registered, see ibmr_region_fence()
  * @provision: stocks for large windows on it, or NULL
  * @entry: in ipd->regions while live; among the dead thereafter
  * @died: when it was deregistered
@@ -78,6 +79,7 @@ struct ibmr_region {
 	struct ibmr_reg *reg;
 	struct ibmr_pd *ipd;
 	atomic_t windows;
+	bool windowed;
 	struct ibmr_provision *provision;
 	struct list_head entry;
 	ktime_t died;
@@ -116,6 +118,7 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 				 const char *call);
 struct ibmr_region *ibmr_region_lock(struct ib_mr *mr, enum ib_mr_reason *why);
 void ibmr_region_unlock(struct ibmr_region *region);
+void ibmr_region_fence(struct ibmr_region *region);
 void ibmr_region_show(struct ibmr_region *region);
 void ibmr_regions_orphan(struct ibmr_pd *ipd);
 bool ibmr_regions_agree(struct ibmr_dev *dev);

@@ -420,7 +420,8 @@ int ibmr_regqp_run(struct ibmr_regqp *rq, struct ibmr_regop *ops, unsigned int n
 
 		if (!first_err)
 			first_err = err == -EAGAIN || err == -EREMOTEIO ? -EIO : err;
-		if (err == -EREMOTEIO) {	/* this one is refused; those behind it get their turn */
+		/* This one is refused; those behind it get their turn. */
+		if (err == -EREMOTEIO) {
 			ops[at++].err = -EIO;
 			tries = 0;
 			continue;
@@ -440,6 +441,7 @@ IBMR_EXPORT_INTERNAL(ibmr_regqp_run);
  * @nr: how many
  *
  * Context: process, may sleep; takes the PD's lock.
+ * Return: 0 when all were carried out, else the first error among them.
  */
 int ibmr_regqp_exec(struct ibmr_pd *ipd, struct ibmr_regop *ops, unsigned int nr)
 {
@@ -517,7 +519,7 @@ IBMR_EXPORT_INTERNAL(ibmr_regqp_rdma);
  * ibmr_regqp_break() - put a PD's queue pair into the error state, for tests
  * @pd: PD
  *
- * Return: 0, or -ENOENT when the PD has none.
+ * Context: process, may sleep. Return: 0, or -ENOENT when the PD has none.
  */
 int ibmr_regqp_break(struct ib_pd *pd)
 {

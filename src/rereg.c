@@ -64,6 +64,7 @@ static void commit(struct ibmr_region *region, struct ibmr_pd *ipd, struct ibmr_
 		mutex_unlock(&ipd->lock);
 	}
 	ibmr_region_show(region);
+	ibmr_region_fence(region);
 	ibmr_reg_destroy(old);
 	trace_ib_mr_reregistered(region->dev->name, &region->mr, new->access, ibmr_reg_runs(new));
 }
@@ -174,7 +175,7 @@ int ib_rereg_phys_mr(struct ib_mr *mr, int mr_rereg_mask, struct ib_pd *pd,
 		ibmr_pd_put(why ? ipd : old_ipd);
 	if (!why)
 		old_provision = ibmr_window_provision(region);
-	atomic_set(&region->windows, 0);
+	atomic_set_release(&region->windows, 0);	/* who counts itself in finds the new one */
 out:
 	ibmr_region_unlock(region);
 	ibmr_window_unprovision(old_provision);

@@ -6,6 +6,7 @@
  * written, the caller's buffer list neither.
  */
 
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -190,3 +191,20 @@ int ib_query_mr(struct ib_mr *mr, struct ib_mr_attr *mr_attr)
 	return err;
 }
 EXPORT_SYMBOL(ib_query_mr);
+
+/**
+ * ib_mr_fence() - wait for packets that were let in under keys that are dead by now
+ *
+ * Taking a window's binding back and ib_fmr_pool_unmap() let nobody in any more as they return, but
+ * do not sleep, so a packet that was let in just before may still be copying. When this returns
+ * there is none. It takes a grace period of RCU tasks, 150 ms or so, for any number of keys; for one
+ * window or pool ib_dealloc_mw() and ib_flush_fmr_pool() are the quicker fences.
+ *
+ * Context: process, may sleep.
+ */
+void ib_mr_fence(void)
+{
+	might_sleep();
+	synchronize_rcu_tasks();
+}
+EXPORT_SYMBOL(ib_mr_fence);

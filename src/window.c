@@ -14,7 +14,8 @@
  *
  * A bound window counts in its region, which thereby cannot be deregistered or re-registered: that
  * is also why the registration may be read here without the region's lock. Taking a binding back
- * is immediate. What was let in before is waited for by ib_dealloc_mw(), which is a fence.
+ * is immediate. What was let in before is waited for by ib_dealloc_mw(), which is a fence, and by
+ * deregistering or re-registering the region, whose memory may be given away then.
  *
  * Stocks carry windows of 256 blocks. How long that is depends on the memory: contiguous memory
  * comes in large blocks, on kernels whose driver takes those live. For a region with MW_BIND that
@@ -173,6 +174,7 @@ static enum ib_mr_reason map_window(struct ibmr_window *w, struct binding *b,
 {
 	const struct ibmr_provision *own = b->region->provision;
 	struct ibmr_mag *mag = w->mag[b->set];
+	enum ib_mr_reason why = IB_MR_WHY_OK;
 	struct scatterlist *sgl = scratch;
 	struct ibmr_armed *a;
 	bool fits;
@@ -181,9 +183,13 @@ static enum ib_mr_reason map_window(struct ibmr_window *w, struct binding *b,
 	if (fits && b->shift < PAGE_SHIFT)
 		return IB_MR_WHY_ZERO_BASED_ALIGN;
 	if (!fits || b->blocks > mag->capacity) {
-		mag = own ? own->mag[b->set] : NULL;
-		if (!mag || (fits && b->blocks > mag->capacity))
+		if (!own)
+			return IB_MR_WHY_TOO_MANY_PAGES;
+		mag = own->mag[b->set];
+		if (!mag)
 			return IB_MR_WHY_NO_MEMORY;
+		if (fits && b->blocks > mag->capacity)
+			return IB_MR_WHY_TOO_MANY_PAGES;
 	}
 
 	spin_lock(&mag->lock);
@@ -193,29 +199,44 @@ static enum ib_mr_reason map_window(struct ibmr_window *w, struct binding *b,
 		return mag->gone ? IB_MR_WHY_NO_DEVICE : IB_MR_WHY_NO_MEMORY;
 	if (!fits) {
 		sgl = a->sgl;
-		fits = sgl && window_sg(b, sgl, mag->capacity) && b->blocks <= mag->capacity;
+		fits = sgl && window_sg(b, sgl, mag->capacity);
+		if (!fits || b->blocks > mag->capacity)
+			why = IB_MR_WHY_TOO_MANY_PAGES;
+		if (fits && b->shift < PAGE_SHIFT)
+			why = IB_MR_WHY_ZERO_BASED_ALIGN;
 	}
-	if (fits && ibmr_live_map(a->drv, sgl, b->nents, b->length, b->iova, b->shift)) {
+	if (!why && !ibmr_should_fail() &&
+	    ibmr_live_map(a->drv, sgl, b->nents, b->length, b->iova, b->shift)) {
 		*armed = a;
 		return IB_MR_WHY_OK;
 	}
 	spin_lock(&mag->lock);
 	ibmr_mag_untake(mag, a);
 	spin_unlock(&mag->lock);
-	return IB_MR_WHY_NO_MEMORY;
+	return why ? why : IB_MR_WHY_NO_MEMORY;
 }
 
 /* --- bindings; w->lock held, interrupts off --- */
 
-/* Take the binding back. With @fence the MR is put there instead of being retired. */
-static void unbind(struct ibmr_window *w, struct ibmr_stack *fence)
+/* What the window held of its region. It may go now, and its stocks with it. */
+static void let_go(struct ibmr_region *region)
+{
+	atomic_fetch_dec_release(&region->windows);
+	ibmr_region_put(region);
+}
+
+/*
+ * Take the binding back. With @fence the MR is put there instead of being retired. Return: the
+ * region, to be released when the MR was let go of; NULL when there was no binding.
+ */
+static struct ibmr_region *withdraw(struct ibmr_window *w, struct ibmr_stack *fence)
 {
 	struct ibmr_region *region = w->region;
 	struct ibmr_armed *a = w->armed;
 	struct ibmr_mag *mag;
 
 	if (!region)
-		return;
+		return NULL;
 	mag = a->mag;
 	spin_lock(&mag->lock);
 	a->window = NULL;
@@ -226,8 +247,15 @@ static void unbind(struct ibmr_window *w, struct ibmr_stack *fence)
 	spin_unlock(&mag->lock);
 	w->region = NULL;
 	w->armed = NULL;
-	atomic_dec(&region->windows);
-	ibmr_region_put(region);
+	return region;
+}
+
+static void unbind(struct ibmr_window *w)
+{
+	struct ibmr_region *region = withdraw(w, NULL);
+
+	if (region)
+		let_go(region);
 }
 
 static enum ib_mr_reason bind(struct ibmr_window *w, struct ib_qp *qp, struct binding *b,
@@ -243,9 +271,12 @@ static enum ib_mr_reason bind(struct ibmr_window *w, struct ib_qp *qp, struct bi
 	spin_lock(&a->mag->lock);
 	if (a->drv) {
 		a->window = w;
+		a->tag = b->region;
+		a->mag->tagged = true;
 		ibmr_publish(a, w->mw.pd);
 	}
 	spin_unlock(&a->mag->lock);
+	WRITE_ONCE(b->region->windowed, true);
 
 	w->mw.rkey = a->key;
 	w->binds++;
@@ -263,7 +294,7 @@ static enum ib_mr_reason bind(struct ibmr_window *w, struct ib_qp *qp, struct bi
 		return why;
 	}
 
-	unbind(w, NULL);
+	unbind(w);
 	w->region = b->region;	/* with the reference and the count that the caller took */
 	w->armed = a;
 	return IB_MR_WHY_OK;
@@ -287,18 +318,23 @@ static enum ib_mr_reason bind_nothing(struct ibmr_window *w, struct ib_qp *qp, u
 	if (why)
 		w->binds--;
 	else
-		unbind(w, NULL);
+		unbind(w);
 	return why;
 }
 
-/* The carrier of bind number @bind was flushed: the caller's queue pair broke before its turn. */
-void ibmr_window_flushed(struct ibmr_window *w, u64 bind)
+/*
+ * The carrier of bind number @bind completed, or was flushed: the caller's queue pair broke before
+ * its turn. A completion may overtake the call that posted its carrier, which has yet to withdraw
+ * the binding before: whoever is told of it, and then gives the memory away, must find that done.
+ * The call has the lock until it is.
+ */
+void ibmr_window_completed(struct ibmr_window *w, u64 bind, bool flushed)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&w->lock, flags);
-	if (w->binds == bind)
-		unbind(w, NULL);
+	if (flushed && w->binds == bind)
+		unbind(w);
 	spin_unlock_irqrestore(&w->lock, flags);
 }
 
@@ -328,7 +364,9 @@ static int do_bind(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_i
 
 	scratch = ibmr_live_begin(&flags);
 	spin_lock(&w->lock);
-	if (mw->type != type) {
+	if (READ_ONCE(w->ipd->dev->gone)) {	/* removal waits for us if it is not */
+		why = IB_MR_WHY_NO_DEVICE;
+	} else if (mw->type != type) {
 		why = IB_MR_WHY_MW_TYPE;
 	} else if (!info->length) {
 		why = bind_nothing(w, qp, wr_id, send_flags);
@@ -344,15 +382,14 @@ static int do_bind(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_i
 		} else if (b.region) {
 			why = IB_MR_WHY_NO_DEVICE;
 		}
-		if (why && b.region) {
-			atomic_dec(&b.region->windows);
-			ibmr_region_put(b.region);
-		}
+		if (why && b.region)
+			let_go(b.region);
 	}
 	spin_unlock(&w->lock);
 	ibmr_live_end(flags);
 	if (why)
-		return ibmr_refuse(w->ipd->dev, why, "bind of a window(addr %#llx, length %llu, access %#x)",
+		return ibmr_refuse(w->ipd->dev, why,
+				   "bind of a window(addr %#llx, length %llu, access %#x)",
 				   info->addr, info->length, info->mw_access_flags);
 	return 0;
 }
@@ -369,12 +406,14 @@ static int do_bind(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_i
  * binding before, if any, is dead. Otherwise nothing has changed and @qp lives on: the rules
  * (C10-72 to C10-75, o10-36.2.2) are checked here and not by the device later. A signalled bind
  * takes a place in the send queue and completes in order, as IB_WC_BIND_MW; when it is flushed the
- * window is unbound. One that is not signalled posts nothing.
+ * window is unbound. One that is not signalled posts nothing, so on a queue pair made with
+ * IB_SIGNAL_ALL_WR the flag has to be given where a completion is waited for. A queue pair is to be
+ * drained before it is destroyed: a completion that never came keeps one of the window's four.
  *
  * Context: any, interrupts off included; does not sleep or allocate.
  * Return: 0; -EINVAL for a rule (its reason is counted); -ENOMEM when the send queue is full, four
  * signalled binds of the window are under way, or no armed MR of these rights is left at this
- * moment; -ENODEV.
+ * moment; -EMSGSIZE for more pages than any stock carries, see ib_alloc_mw(); -ENODEV.
  */
 int ib_mr_bind_mw(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_info *info,
 		  u64 wr_id, int send_flags)
@@ -414,7 +453,7 @@ bool ibmr_window_freed(struct ibmr_window *w, const struct ibmr_armed *a)
 	spin_lock_irqsave(&w->lock, flags);
 	was_bound = w->armed == a;
 	if (was_bound)
-		unbind(w, NULL);
+		unbind(w);
 	spin_unlock_irqrestore(&w->lock, flags);
 	return was_bound;
 }
@@ -458,7 +497,10 @@ static int get_stocks(struct ibmr_window *w, unsigned int nth)
  * @pd: kernel PD
  * @type: IB_MW_TYPE_1 or IB_MW_TYPE_2
  *
- * It has a key, and grants nothing until it is bound.
+ * It has a key, and grants nothing until it is bound. It can be bound to 256 blocks, or to the
+ * whole of a region that was registered with IB_ACCESS_MW_BIND. Blocks are as large as the memory
+ * allows, and pages where it is not congruent to the address, as in a zero-based window, and on
+ * kernels from 7.0.
  *
  * Context: process, may sleep.
  * Return: the window, to be given to ib_dealloc_mw(); ERR_PTR(-ENOSYS) on a device that cannot,
@@ -522,27 +564,36 @@ EXPORT_SYMBOL(ib_alloc_mw);
  * ib_dealloc_mw() - free a window
  * @mw: window, bound or not
  *
- * A fence: when it returns the device cannot touch the bytes by the window's key any more, not even
- * in the middle of a message.
+ * Of a bound window it is a fence: when it returns the device cannot touch the bytes by the
+ * window's key any more, not even in the middle of a message. A binding that was taken back or
+ * replaced before is fenced when its region is deregistered.
  *
- * Context: process, may sleep. Return: 0.
+ * Context: process, may sleep. Return: 0; -EINVAL for what ib_alloc_mw() failed with.
  */
 int ib_dealloc_mw(struct ib_mw *mw)
 {
-	struct ibmr_window *w = to_window(mw);
 	struct ibmr_stack withdrawn = {};
 	struct ibmr_mag *mag = NULL;
-	struct ibmr_dev *dev = w->ipd->dev;
+	struct ibmr_region *region;
+	struct ibmr_window *w;
+	struct ibmr_dev *dev;
 
 	might_sleep();
+	if (IS_ERR_OR_NULL(mw))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
+	w = to_window(mw);
+	dev = w->ipd->dev;
 	down_read(&dev->removal);
 	spin_lock_irq(&w->lock);
 	if (w->armed)
 		mag = w->armed->mag;
-	unbind(w, &withdrawn);
+	region = withdraw(w, &withdrawn);
 	spin_unlock_irq(&w->lock);
+	/* Until then the region cannot be deregistered: its memory and its stocks are in use. */
 	if (withdrawn.nr)
 		ibmr_mag_fence(mag, &withdrawn);
+	if (region)
+		let_go(region);
 	mutex_lock(&dev->mag_lock);
 	list_del(&w->entry);
 	mutex_unlock(&dev->mag_lock);
@@ -585,11 +636,12 @@ struct ibmr_provision *ibmr_window_provision(struct ibmr_region *region)
 		p = ibmr_should_fail() ? NULL : kzalloc(sizeof(*p), GFP_KERNEL);
 	if (p) {
 		p->capacity = blocks;
-		for (set = 1; set <= 3; set++) {
+		for (set = 1; set < IBMR_WINDOW_SETS; set++) {
 			p->mag[set] = ibmr_mag_get_shared(dev, set_rights(set), blocks,
 							  blocks > IBMR_LIVE_PAGES ?
 							  IBMR_MAG_OWN_SGL : 0);
-			if (p->mag[set] && !ibmr_mag_promise(p->mag[set], 1))
+			/* One of each usual set; demand does the rest, as the lists are large. */
+			if (set <= 3 && p->mag[set] && !ibmr_mag_promise(p->mag[set], 1))
 				p->promised |= BIT(set);
 		}
 	}
@@ -603,7 +655,7 @@ void ibmr_window_unprovision(struct ibmr_provision *old)
 
 	if (!old)
 		return;
-	for (set = 1; set <= 3; set++)
+	for (set = 1; set < IBMR_WINDOW_SETS; set++)
 		if (old->mag[set]) {
 			ibmr_mag_unpromise(old->mag[set], old->promised & BIT(set) ? 1 : 0);
 			ibmr_mag_put_shared(old->mag[set]);

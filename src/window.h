@@ -58,7 +58,7 @@ void ibmr_carriers_part(struct ibmr_carriers *carriers);
 enum ib_mr_reason ibmr_carrier_post(struct ibmr_window *window, struct ib_qp *qp, u64 wr_id,
 				    int send_flags);
 bool ibmr_qp_ready(struct ib_qp *qp);
-void ibmr_window_flushed(struct ibmr_window *window, u64 bind);
+void ibmr_window_completed(struct ibmr_window *window, u64 bind, bool flushed);
 void ibmr_carriers_exit(void);
 
 #endif /* IBMR_WINDOW_H */

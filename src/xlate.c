@@ -32,6 +32,8 @@
  * @length: bytes, not 0
  * @access: rights that the access needs; IB_ACCESS_LOCAL_WRITE or none for a local one
  * @remote: a peer does it
+ *
+ * Context: any, under RCU. Return: IB_MR_WHY_OK, or why not.
  */
 enum ib_mr_reason ibmr_view_verdict(const struct ibmr_view *v, const struct ib_pd *pd, u32 key,
 				    u64 iova, u64 length, int access, bool remote)
@@ -49,15 +51,11 @@ enum ib_mr_reason ibmr_view_verdict(const struct ibmr_view *v, const struct ib_p
 		return IB_MR_WHY_NOT_MAPPED_NOW;
 	if (unlikely(pd && pd != v->pd))
 		return IB_MR_WHY_OTHER_PD;
-	if (unlikely(access & ~v->access))
+	if (unlikely(ibmr_access_grants(v->access, access)))
 		return IB_MR_WHY_NO_RIGHT;
 	if (unlikely(v->invalidated))
 		return IB_MR_WHY_INVALIDATED;
-	if (unlikely(iova < v->iova))
-		return IB_MR_WHY_BEFORE_START;
-	if (unlikely(length > v->length || iova - v->iova > v->length - length))
-		return IB_MR_WHY_PAST_END;
-	return IB_MR_WHY_OK;
+	return ibmr_access_bounds(v->iova, v->length, iova, length);
 }
 
 static bool no_device(const struct ib_pd *pd)
@@ -66,8 +64,8 @@ static bool no_device(const struct ib_pd *pd)
 }
 
 /*
- * The usual case, in as few steps as there are: a region's key, good in every way. NULL for whatever
- * is not so plain, refusals among it; the slow way looks again and knows the reason.
+ * The usual case, in as few steps as there are: a region's key, good in every way. NULL for
+ * whatever is not so plain, refusals among it; the slow way looks again and knows the reason.
  */
 static __always_inline struct ibmr_reg *reg_hit(struct ibmr_dev *dev, const struct ib_pd *pd,
 						u32 key, u64 iova, u64 length, int access,
@@ -83,12 +81,9 @@ static __always_inline struct ibmr_reg *reg_hit(struct ibmr_dev *dev, const stru
 		return NULL;
 	reg = container_of(keyed, struct ibmr_reg, keyed);
 	if (unlikely(key != (remote ? reg->rkey : reg->lkey) || pd != reg->pd ||
-		     access & ~reg->access || READ_ONCE(reg->invalidated)))
+		     ibmr_access_grants(reg->access, access) || READ_ONCE(reg->invalidated)))
 		return NULL;
-	if (unlikely(iova < reg->iova || length > reg->length ||
-		     iova - reg->iova > reg->length - length))
-		return NULL;
-	return reg;
+	return ibmr_access_bounds(reg->iova, reg->length, iova, length) ? NULL : reg;
 }
 
 static noinline enum ib_mr_reason check_slow(struct ibmr_dev *dev, const struct ib_pd *pd, u32 key,

@@ -20,7 +20,7 @@
 #include <rdma/ib_verbs.h>
 /* Not every kernel has it; sparse cannot ask. */
 #ifndef __CHECKER__
-#if __has_include(<linux/cleanup.h>)
+#if __has_include("linux/cleanup.h")
 #include <linux/cleanup.h>
 #endif
 #endif
@@ -74,8 +74,10 @@ struct ib_mr_attr {
 	X(DEREG_TWICE,      -EINVAL,     "the handle was deregistered before") \
 	X(WRONG_KIND,       -EINVAL,     "this kind of region cannot do that") \
 	X(OTHER_DEVICE,     -EINVAL,     "the objects are of different devices") \
-	X(WINDOWS_BOUND,    -EBUSY,      "memory windows are bound to the region (IBA 10.6.7.2.6)") \
-	X(NO_REGQP,         -EOPNOTSUPP, "the device cannot connect a queue pair to itself (iWARP)") \
+	X(WINDOWS_BOUND,    -EBUSY, \
+	  "memory windows are bound to the region (IBA 10.6.7.2.6)") \
+	X(NO_REGQP,         -EOPNOTSUPP, \
+	  "the device cannot connect a queue pair to itself (iWARP)") \
 	X(REGQP_FAILED,     -EIO,        "the device failed the registration work request") \
 	X(PD_BUSY,          -EBUSY,      "objects of ib_mr still live in the protection domain") \
 	X(PD_NOT_HELD,      -EINVAL,     "a protection domain was put more often than it was got") \
@@ -86,17 +88,23 @@ struct ib_mr_attr {
 	X(SCOPE_UNKNOWN,    -ENOENT,     "the scope does not hold the object") \
 	/* rights */ \
 	X(BAD_ACCESS,       -EINVAL,     "an access flag is unknown") \
-	X(ACCESS_NO_LOCAL,  -EINVAL,     "remote write or atomic needs local write (IBA 10.6.3.1)") \
-	X(NO_ON_DEMAND,     -EINVAL, "the device has no on-demand paging") \
+	X(ACCESS_NO_LOCAL,  -EINVAL, \
+	  "remote write or atomic needs local write (IBA 10.6.3.1)") \
+	X(NO_ON_DEMAND,     -EINVAL,     "the device has no on-demand paging") \
 	X(ZERO_BASED_IOVA,  -EINVAL,     "a zero-based region has iova 0") \
-	X(ZERO_BASED_ALIGN, -EOPNOTSUPP, "the device cannot express a zero-based region that starts inside a page") \
+	X(ZERO_BASED_ALIGN, -EOPNOTSUPP, \
+	  "the device cannot express a zero-based region that starts inside a page") \
 	/* geometry */ \
 	X(EMPTY,            -EINVAL,     "there is nothing to register") \
 	X(WRAP,             -EINVAL,     "an address and a length together pass 2^64") \
-	X(INNER_BOUNDARY,   -EINVAL,     "an inner boundary of the buffer list is not page aligned") \
-	X(IOVA_ALIGN,       -EINVAL,     "iova and the first byte differ in their offset in a page") \
-	X(IOVA_HIGH,        -EINVAL,     "iova lies too near to 2^64 for the device's own range check") \
-	X(NOT_LINEAR,       -EINVAL,     "the address is no linear-map memory, which soft RDMA needs") \
+	X(INNER_BOUNDARY,   -EINVAL, \
+	  "an inner boundary of the buffer list is not page aligned") \
+	X(IOVA_ALIGN,       -EINVAL, \
+	  "iova and the first byte differ in their offset in a page") \
+	X(IOVA_HIGH,        -EINVAL, \
+	  "iova lies too near to 2^64 for the device's own range check") \
+	X(NOT_LINEAR,       -EINVAL, \
+	  "the address is no linear-map memory, which soft RDMA needs") \
 	X(TOO_LONG,         -EINVAL,     "longer than the device's max_mr_size") \
 	X(DEVICE_PAGES,     -ENOMEM,     "the driver cannot hold that many blocks in one region") \
 	X(NO_MEMORY,        -ENOMEM,     "no memory") \
@@ -104,7 +112,8 @@ struct ib_mr_attr {
 	/* user memory */ \
 	X(NO_MM,            -EINVAL,     "the caller has no user address space") \
 	X(MEMLOCK,          -ENOMEM,     "RLIMIT_MEMLOCK") \
-	X(NOT_MAPPED,       -EFAULT,     "the user memory is not there, or does not give the right") \
+	X(NOT_MAPPED,       -EFAULT, \
+	  "the user memory is not there, or does not give the right") \
 	X(MAX_MR,           -ENOMEM,     "the device's max_mr is reached") \
 	X(LIMIT_REGIONS,    -ENOMEM,     "the module parameter max_regions_per_pd is reached") \
 	X(LIMIT_PINNED,     -ENOMEM,     "the module parameter max_pinned_per_pd is reached") \
@@ -128,13 +137,18 @@ struct ib_mr_attr {
 	X(FMR_ARGS,         -EINVAL,     "an FMR attribute is out of range") \
 	X(MAX_MAPS,         -EINVAL,     "the FMR was mapped max_maps times since the last unmap") \
 	X(FMR_MAPPED,       -EBUSY,      "the FMR is mapped") \
-	X(MW_PD,            -EINVAL,     "queue pair, window and region are not of one protection domain (C10-72)") \
+	X(MW_PD,            -EINVAL, \
+	  "queue pair, window and region are not of one protection domain (C10-72)") \
 	X(MW_NO_BIND,       -EINVAL,     "the region has no MW_BIND right (C10-73)") \
-	X(MW_ACCESS,        -EINVAL,     "remote write or atomic through the window needs local write on the region (C10-74)") \
+	X(MW_ACCESS,        -EINVAL, \
+	  "remote write or atomic through the window needs local write on the region (C10-74)") \
 	X(MW_RANGE,         -EINVAL,     "the window reaches outside its region (C10-75)") \
-	X(MW_ZERO_BASED,    -EINVAL,     "no zero-based type 1 window, nor a window on a zero-based region (o10-36.2.2)") \
-	X(MW_NOT_FREE,      -EINVAL,     "a type 2 window must be invalidated before it is bound again (o10-37.2.30)") \
-	X(MW_EMPTY,         -EINVAL,     "a type 2 window cannot be bound to nothing (o10-37.2.40)") \
+	X(MW_ZERO_BASED,    -EINVAL, \
+	  "no zero-based type 1 window, nor a window on a zero-based region (o10-36.2.2)") \
+	X(MW_NOT_FREE,      -EINVAL, \
+	  "a type 2 window must be invalidated before it is bound again (o10-37.2.30)") \
+	X(MW_EMPTY,         -EINVAL, \
+	  "a type 2 window cannot be bound to nothing (o10-37.2.40)") \
 	X(MW_TYPE1_INV,     -EINVAL,     "a type 1 window cannot be invalidated (o10-37.2.26)") \
 	X(MW_TYPE,          -EINVAL,     "no such window type") \
 	X(MW_QP_STATE,      -EINVAL,     "the queue pair is not ready to send") \
@@ -172,6 +186,9 @@ struct ib_mr *ib_mr_reg_sg(struct ib_pd *pd, struct scatterlist *sgl,
 struct ib_mr *ib_mr_reg_user(struct ib_pd *pd, unsigned long start,
 			     size_t length, int access, const u64 *iova);
 bool ib_mr_is_stale(struct ib_mr *mr);
+
+/* Wait for packets that were let in before a key was withdrawn. */
+void ib_mr_fence(void);
 
 /* Keep a PD's hidden registration queue pair alive between objects. */
 int ib_mr_pd_get(struct ib_pd *pd);

@@ -67,11 +67,13 @@ static int hammer_peer(struct hammer *h)
 		if (h->len > PG && xchg(&h->renew, false))
 			h->p->ready = false;
 		WRITE_ONCE(h->ops, h->ops + 1);
-		smp_mb();	/* the owner sees that it is under way before the key is read */
+		/* The owner sees that it is under way before the key is read. */
+		smp_mb();
 		if (ibt_rdma(h->p, h->op, local, READ_ONCE(h->key), 0, h->len) == IBT_LOST)
 			return -EIO;
 		if (h->op == IBT_READ)
 			h->bad += count_poison(local, h->len / 8);
+		/* Pairs with the owner's acquire: what it brought is judged by then. */
 		smp_store_release(&h->done_ops, h->ops);
 		cond_resched();
 	}
@@ -91,6 +93,12 @@ static bool touched(struct hammer *h)
 {
 	return h->op == IBT_READ ? READ_ONCE(h->ops) != READ_ONCE(h->done_ops) :
 				   READ_ONCE(h->page[0][0]) == WRITTEN;
+}
+
+static bool under_way(struct hammer *h, unsigned int ops)
+{
+	/* Pairs with the peer's release. */
+	return (int)(smp_load_acquire(&h->done_ops) - ops) < 0;
 }
 
 /* The owner: map, wait until the peer is at it, unmap, poison at once, look. */
@@ -135,7 +143,7 @@ static int hammer_owner(struct hammer *h)
 		WRITE_ONCE(h->renew, true);
 		/* Until what was under way has ended. */
 		ops = READ_ONCE(h->ops);
-		for (spin = 0; spin < 2000 && (int)(smp_load_acquire(&h->done_ops) - ops) < 0; spin++)
+		for (spin = 0; spin < 2000 && under_way(h, ops); spin++)
 			usleep_range(20, 100);
 		for (i = 0; i < PAGES; i++)
 			if (count_poison(h->page[i], PG / 8) != PG / 8)
@@ -223,7 +231,7 @@ static int held_write(void *arg)
 	ibt_rdma(h->p, IBT_WRITE, h->p->req.buf, h->key, HELD_IOVA, PG);
 	WRITE_ONCE(h->stop, true);
 	while (!kthread_should_stop())
-		msleep(1);
+		msleep(20);
 	return 0;
 }
 
@@ -280,9 +288,9 @@ static int fence_thread(void *arg)
 	struct fence *f = arg;
 
 	f->err = f->fn(f);
-	smp_store_release(&f->returned, true);
+	WRITE_ONCE(f->returned, true);
 	while (!kthread_should_stop())
-		msleep(1);
+		msleep(20);
 	return 0;
 }
 
@@ -312,7 +320,7 @@ static void fence_holds(struct kunit *test, struct hammer *h, struct fence *f, s
 	struct task_struct *writer = hold_write(test, h, key), *task;
 	int tries;
 
-	/* What the owner does after the packet passed its check, and before it asks for the fence. */
+	/* What the owner does after the packet passed its check and before he asks for it. */
 	if (before)
 		before(test, f);
 	task = kthread_create(fence_thread, f, "ib_mr_test/fence");
@@ -324,8 +332,8 @@ static void fence_holds(struct kunit *test, struct hammer *h, struct fence *f, s
 	KUNIT_EXPECT_FALSE_MSG(test, READ_ONCE(f->returned),
 			       "it returned while a packet was under way");
 	hold_end(test, writer);
-	for (tries = 0; tries < 1000 && !smp_load_acquire(&f->returned); tries++)
-		msleep(10);
+	for (tries = 0; tries < 500 && !READ_ONCE(f->returned); tries++)
+		msleep(20);
 	KUNIT_EXPECT_TRUE(test, f->returned);
 	KUNIT_EXPECT_EQ(test, f->err, 0);
 	ibt_fill(b, 0, b->size, b->seed);
@@ -412,7 +420,7 @@ static void release_all(struct kunit *test, struct fence *f)
 		ib_fmr_pool_unmap(held_fmr[i]);
 	/* The worker is called for these, being a batch. */
 	msleep(held_wait);
-	/* Elsewhere: at the same iova the packet may be carried out against it, as the header says. */
+	/* At the same iova the packet may be carried out against it, as the header says. */
 	for (i = 0; held_again && i < 8; i++) {
 		held_fmr[i] = ib_fmr_pool_map_phys(f->pool, held_again, 1, SZ_1G);
 		KUNIT_EXPECT_FALSE(test, IS_ERR(held_fmr[i]));
@@ -526,8 +534,10 @@ static void fence_of_reuse(struct kunit *test)
 	KUNIT_EXPECT_GT(test, reuse_map(&r, others), 0);
 	msleep(300);
 	reuse_map(&r, others + REUSED);
+	/* What a pool's entries gave back is in stock by now, if it may be. */
 	msleep(300);
-	KUNIT_EXPECT_GT(test, reuse_map(&r, others + 2 * REUSED) + row->replace, 0);
+	if (r.pool)
+		KUNIT_EXPECT_GT(test, reuse_map(&r, others + 2 * REUSED) + row->replace, 0);
 	hold_end(test, writer);
 	msleep(50);
 	KUNIT_EXPECT_TRUE_MSG(test, ibt_intact(other),

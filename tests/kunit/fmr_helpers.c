@@ -413,11 +413,11 @@ static int ibt_hold_pre(struct kprobe *kp, struct pt_regs *regs)
 	if (!READ_ONCE(hold.armed) || regs_get_kernel_argument(regs, 1) != hold.iova ||
 	    !xchg(&hold.armed, false))
 		return 0;
-	smp_store_release(&hold.held, true);
-	for (ms = 0; ms < 2000 && !smp_load_acquire(&hold.go); ms++)
+	WRITE_ONCE(hold.held, true);
+	for (ms = 0; ms < 2000 && !READ_ONCE(hold.go); ms++)
 		mdelay(1);
 	hold.expired = ms == 2000;
-	smp_store_release(&hold.held, false);
+	WRITE_ONCE(hold.held, false);
 	return 0;
 }
 
@@ -436,7 +436,7 @@ int ibt_hold(u64 iova)
 	};
 	err = register_kprobe(&hold_probe);
 	if (!err)
-		smp_store_release(&hold.armed, true);
+		xchg(&hold.armed, true);	/* after what it goes by */
 	return err;
 }
 
@@ -445,7 +445,7 @@ bool ibt_held(void)
 	unsigned int tries;
 
 	for (tries = 0; tries < 5000; tries++) {
-		if (smp_load_acquire(&hold.held))
+		if (READ_ONCE(hold.held))
 			return true;
 		usleep_range(500, 1000);
 	}
@@ -455,7 +455,7 @@ bool ibt_held(void)
 void ibt_release(void)
 {
 	WRITE_ONCE(hold.armed, false);
-	smp_store_release(&hold.go, true);
+	WRITE_ONCE(hold.go, true);
 	unregister_kprobe(&hold_probe);
 }
 

@@ -342,9 +342,9 @@ static void flush_fn(struct ib_fmr_pool *pool, void *arg)
 {
 	struct flushed *f = arg;
 
-	if (in_atomic() || irqs_disabled() || in_interrupt() || pool != f->pool)
+	if ((IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible()) || pool != f->pool)
 		atomic_inc(&f->wrong);
-	msleep(1);
+	msleep(20);
 	spin_lock_irq(&ibmr_pool_mag(pool)->lock);
 	spin_unlock_irq(&ibmr_pool_mag(pool)->lock);
 	atomic_inc(&f->calls);
@@ -355,7 +355,7 @@ static bool calls_reach(struct flushed *f, int n)
 	int tries;
 
 	for (tries = 0; tries < 200 && atomic_read(&f->calls) < n; tries++)
-		msleep(10);
+		msleep(20);
 	return atomic_read(&f->calls) >= n;
 }
 

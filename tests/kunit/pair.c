@@ -9,9 +9,9 @@
  * the status of the very request it posted. A completion that belongs to an older request
  * (flushed when the pair broke) is passed over.
  *
- * A pair that broke is not reset but made anew: on a slow machine packets are sent twice, and a late
- * answer to a failed request would be taken for one to the next request on the same queue pair
- * number. For the same reason the time-out is long.
+ * A pair that broke is not reset but made anew: on a slow machine packets are sent twice, and a
+ * late answer to a failed request would be taken for one to the next request on the same queue
+ * pair number. For the same reason the time-out is long.
  *
  * Loopback on soft RoCE: the packet goes back up where its destination MAC is the own one, and a
  * kernel caller has to fill that in itself.

@@ -445,8 +445,8 @@ static void region_uc(struct kunit *test)
 }
 
 /*
- * As many blocks as fill the driver's list to its end: on 6.1 the driver looks past it when the last
- * byte is copied.
+ * As many blocks as fill the driver's list to its end: on 6.1 the driver looks past it when the
+ * last byte is copied.
  */
 static void region_fills_list(struct kunit *test)
 {

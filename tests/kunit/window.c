@@ -3,6 +3,8 @@
  * See window.h.
  */
 
+#include <linux/delay.h>
+
 #include "window.h"
 
 static void dealloc_mw(struct kunit *test, void *arg)
@@ -67,6 +69,19 @@ int ibt_bind_2(struct ibt_win *w, struct ib_mw *mw, size_t off, u64 len, int acc
 	if (!err)
 		KUNIT_EXPECT_EQ(w->test, wr.rkey, mw->rkey);
 	return err;
+}
+
+void ibt_next_wc(struct ibt_win *w, struct ib_wc *wc)
+{
+	int i;
+
+	memset(wc, 0, sizeof(*wc));
+	for (i = 0; i < 20000; i++) {
+		if (ib_mr_poll_cq(w->p->tgt.cq, 1, wc) == 1)
+			return;
+		usleep_range(50, 100);
+	}
+	KUNIT_FAIL(w->test, "no completion");
 }
 
 static void expect_op(struct ibt_win *w, enum ibt_op op, u32 key, u64 iova, u32 len, bool allowed)

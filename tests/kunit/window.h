@@ -22,6 +22,8 @@ struct ib_mw *ibt_mw(struct kunit *test, struct ib_pd *pd, enum ib_mw_type type)
 void ibt_win(struct ibt_win *w, struct kunit *test, enum ibt_mem kind, size_t size, int access);
 int ibt_bind(struct ibt_win *w, size_t off, u64 len, int access, int send_flags);
 int ibt_bind_2(struct ibt_win *w, struct ib_mw *mw, size_t off, u64 len, int access);
+/* The next completion of the target's queue pair, as a ULP that polls sees it. */
+void ibt_next_wc(struct ibt_win *w, struct ib_wc *wc);
 /* Just [off, off + len) of the buffer can be reached by the key, in the ways that @access says. */
 void ibt_expect_window(struct ibt_win *w, u32 key, size_t off, size_t len, int access);
 void ibt_expect_no_window(struct ibt_win *w, u32 key, size_t off);

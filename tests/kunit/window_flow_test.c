@@ -14,20 +14,6 @@
 
 #define REGION	(LW | MWB)
 
-/* The next completion of the target's queue pair, as a ULP that polls sees it. */
-static void next_wc(struct ibt_win *w, struct ib_wc *wc)
-{
-	int i;
-
-	memset(wc, 0, sizeof(*wc));
-	for (i = 0; i < 20000; i++) {
-		if (ib_mr_poll_cq(w->p->tgt.cq, 1, wc) == 1)
-			return;
-		usleep_range(50, 100);
-	}
-	KUNIT_FAIL(w->test, "no completion");
-}
-
 static void signalled_polled(struct kunit *test)
 {
 	struct ibt_win w;
@@ -36,13 +22,13 @@ static void signalled_polled(struct kunit *test)
 	ibt_win(&w, test, IBT_VMALLOC, 4 * PAGE_SIZE, REGION);
 	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 10, 20, RR, IB_SEND_SIGNALED), 0);
 	ibt_expect_window(&w, w.mw->rkey, 10, 20, RR);
-	next_wc(&w, &wc);
+	ibt_next_wc(&w, &wc);
 	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, wc.opcode, IB_WC_BIND_MW);
 	KUNIT_EXPECT_EQ(test, wc.wr_id, 0x1d);
 	/* Unbinding is signalled as well. */
 	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 0, 0, 0, IB_SEND_SIGNALED), 0);
-	next_wc(&w, &wc);
+	ibt_next_wc(&w, &wc);
 	KUNIT_EXPECT_EQ(test, wc.opcode, IB_WC_BIND_MW);
 	KUNIT_EXPECT_EQ(test, ib_mr_poll_cq(w.p->tgt.cq, 1, &wc), 0);
 }
@@ -139,11 +125,11 @@ static void send_queue_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w.mw->rkey, key);
 	ibt_expect_window(&w, key, 3, 10, RR);
 	for (i = 0; i < 4; i++) {
-		next_wc(&w, &wc);
+		ibt_next_wc(&w, &wc);
 		KUNIT_EXPECT_EQ(test, wc.opcode, IB_WC_BIND_MW);
 	}
 	KUNIT_EXPECT_EQ(test, ibt_bind(&w, 100, 10, RR, IB_SEND_SIGNALED), 0);
-	next_wc(&w, &wc);
+	ibt_next_wc(&w, &wc);
 }
 
 struct in_context {
@@ -286,7 +272,7 @@ static void fail_nth(struct kunit *test)
 		} else {
 			struct ib_wc wc;
 
-			next_wc(&w, &wc);
+			ibt_next_wc(&w, &wc);
 		}
 		KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
 	}

@@ -50,7 +50,7 @@ static void window_field_fault_4(struct kunit *test)
 
 	ibt_win(&w, test, IBT_VMALLOC, 4 * PAGE_SIZE, REGION | RR | RW);
 	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 100, 100, RR, 0), 0);
-	/* The region may be written everywhere, by its own key; the window's grants what it says. */
+	/* The region may be written all over by its own key; the window's grants what it says. */
 	ibt_expect_window(&w, w.mw->rkey, 100, 100, RR);
 	ibt_expect_refused(test, WINDOWS_BOUND, ib_dereg_mr(w.mr));
 	ibt_expect_refused(test, WINDOWS_BOUND,
@@ -152,6 +152,7 @@ static void window_type2(struct kunit *test)
 	ibt_expect_window(&w, key, 50, 100, RR | RW);
 
 	KUNIT_EXPECT_EQ(test, ib_mr_invalidated(w.pd, key), 0);
+	ibt_expect_refused(test, STALE_KEY, ib_mr_invalidated(w.pd, key));
 	ibt_expect_no_window(&w, key, 50);
 	KUNIT_ASSERT_EQ(test, ibt_bind_2(&w, mw, 0, 10, RR), 0);
 	KUNIT_EXPECT_NE(test, mw->rkey, key);
