@@ -175,7 +175,8 @@ static __always_inline void publish(struct ib_fmr_pool *pool, struct pool_entry 
 				    struct ibmr_armed *a, u64 iova)
 {
 	e->armed = a;
-	WRITE_ONCE(e->fmr.lkey, a->key);	/* two stores: to join them takes the compiler longer */
+	/* Two stores; the compiler would join them, which is longer. */
+	WRITE_ONCE(e->fmr.lkey, a->key);
 	WRITE_ONCE(e->fmr.rkey, a->key);
 	e->pub.ref_count = 1;
 	e->pub.remap_count++;

@@ -46,6 +46,8 @@ int bench_fmr(struct bench *b);
 int bench_rekey(struct bench *b);
 int bench_frwr(struct bench *b);
 int bench_io(struct bench *b);
+int bench_window(struct bench *b);
+int bench_region(struct bench *b);
 
 /* --- results --- */
 

@@ -255,7 +255,7 @@ static int caller(struct bench *b)
 			err = path(&o, map_sg, &sg);
 	}
 	if (!err)
-		err = worst(&o, 20000);
+		err = worst(&o, 100000);
 	bench_pool_destroy(&o.p);
 	return err;
 }

@@ -72,7 +72,7 @@ static int by_frwr(void *arg)
 		return err;
 	read_request(io, &sge, f->mr->iova, f->mr->rkey);
 	if (io->sync) {
-		/* the key first, the transfer then, and invalidated before the memory is given back */
+		/* the key first, the transfer then, and invalidated before all is given back */
 		f->reg.wr.send_flags = IB_SEND_SIGNALED;
 		err = ib_post_send(io->q->qp, &f->reg.wr, NULL);
 		if (!err)

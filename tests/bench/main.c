@@ -197,6 +197,8 @@ static int run(struct bench *b)
 		{ "rekey", bench_rekey },
 		{ "fmr", bench_fmr },
 		{ "frwr", bench_frwr },
+		{ "region", bench_region },
+		{ "window", bench_window },
 		{ "io", bench_io },
 	};
 	unsigned int i;

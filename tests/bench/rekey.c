@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Re-keying on its own: what a registration queue pair takes for a LOCAL_INV and a REG_MR of each of
- * so many MRs, in one call. "pages" is the number of MRs here.
+ * Re-keying on its own: what a registration queue pair takes for a LOCAL_INV and a REG_MR of each
+ * of so many MRs, in one call. "pages" is the number of MRs here.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt

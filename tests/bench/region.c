@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Regions and DMA helpers.
+ *
+ * A region of linear-map memory is not touched when it is registered with local rights, so 1 GiB
+ * of whatever lies there does; it needs a guest that has it.
+ */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/sizes.h>
+#include <rdma/ib_dma.h>
+
+#include "bench.h"
+
+#define CALLS	1000
+
+static int reg_phys(struct bench *b)
+{
+	struct ib_phys_buf buf = { .addr = PAGE_OFFSET + SZ_32M, .size = SZ_1G };
+	static struct bench_samples s, gone;
+	struct bench_span span;
+	struct ib_mr *mr;
+	u64 iova;
+	int i;
+
+	if (totalram_pages() < (SZ_1G + SZ_256M) >> PAGE_SHIFT) {
+		pr_err("the guest has not 1 GiB to register\n");
+		return -ENOMEM;
+	}
+	for (i = 0; i < 20; i++) {
+		iova = buf.addr;
+		bench_begin(&span);
+		mr = ib_reg_phys_mr(b->pd, &buf, 1, IB_ACCESS_LOCAL_WRITE, &iova);
+		bench_sample(&s, bench_end(&span));
+		if (IS_ERR(mr))
+			return bench_fail("ib_reg_phys_mr of 1 GiB", PTR_ERR(mr));
+		bench_begin(&span);
+		ib_dereg_mr(mr);
+		bench_sample(&gone, bench_end(&span));
+		cond_resched();
+	}
+	bench_result("reg_phys", SZ_1G >> PAGE_SHIFT, bench_median(&s));
+	bench_result("dereg_phys", SZ_1G >> PAGE_SHIFT, bench_median(&gone));
+	return 0;
+}
+
+/* @call so many times; what one takes, loop included, which is the same for all. */
+#define MANY(name, n, call)						\
+do {									\
+	unsigned long flags_;						\
+	u64 from_;							\
+	int k_;								\
+									\
+	local_irq_save(flags_);						\
+	from_ = bench_clock();						\
+	for (k_ = 0; k_ < CALLS; k_++) {				\
+		call;							\
+		OPTIMIZER_HIDE_VAR(addr);				\
+	}								\
+	from_ = bench_clock() - from_;					\
+	local_irq_restore(flags_);					\
+	bench_result(name, n, from_ / CALLS);				\
+} while (0)
+
+/* A name in brackets is the kernel's own inline, not the macro that leads to ours. */
+static void dma(struct bench *b)
+{
+	void *page = page_address(b->page[0]);
+	struct ib_device *dev = b->dev;
+	u64 addr = 0;
+
+	MANY("dma_map_stock", 1, addr = (ib_dma_map_single)(dev, page, 4096, DMA_TO_DEVICE));
+	MANY("dma_map_off", 1, addr = ib_dma_map_single(dev, page, 4096, DMA_TO_DEVICE));
+	MANY("dma_unmap_stock", 1, (ib_dma_unmap_single)(dev, addr, 4096, DMA_TO_DEVICE));
+	MANY("dma_unmap_off", 1, ib_dma_unmap_single(dev, addr, 4096, DMA_TO_DEVICE));
+	MANY("dma_sync_stock", 1,
+	     (ib_dma_sync_single_for_cpu)(dev, addr, 4096, DMA_TO_DEVICE));
+	MANY("dma_sync_off", 1, ib_dma_sync_single_for_cpu(dev, addr, 4096, DMA_TO_DEVICE));
+	MANY("dma_map_sg_stock", 16, addr += (ib_dma_map_sg)(dev, b->sgl, 16, DMA_TO_DEVICE));
+	MANY("dma_map_sg_off", 16, addr += ib_dma_map_sg(dev, b->sgl, 16, DMA_TO_DEVICE));
+	MANY("dma_unmap_sg_stock", 16, (ib_dma_unmap_sg)(dev, b->sgl, 16, DMA_TO_DEVICE));
+	MANY("dma_unmap_sg_off", 16, ib_dma_unmap_sg(dev, b->sgl, 16, DMA_TO_DEVICE));
+}
+
+int bench_region(struct bench *b)
+{
+	dma(b);
+	return reg_phys(b);
+}
