@@ -258,6 +258,23 @@ static void unbind(struct ibmr_window *w)
 		let_go(region);
 }
 
+/*
+ * The bind's place in the send queue, where a completion is wanted. Otherwise nothing is posted; a
+ * queue pair that is seen for the first time is asked whether it is ready, which is dear.
+ */
+static enum ib_mr_reason announce(struct ibmr_window *w, struct ib_qp *qp, u64 wr_id,
+				  int send_flags)
+{
+	if (send_flags & IB_SEND_SIGNALED)
+		return ibmr_carrier_post(w, qp, wr_id, send_flags);
+	if (qp == w->ready_qp)
+		return IB_MR_WHY_OK;
+	if (!ibmr_qp_ready(qp))
+		return IB_MR_WHY_MW_QP_STATE;
+	w->ready_qp = qp;
+	return IB_MR_WHY_OK;
+}
+
 static enum ib_mr_reason bind(struct ibmr_window *w, struct ib_qp *qp, struct binding *b,
 			      struct scatterlist *scratch, u64 wr_id, int send_flags)
 {
@@ -280,10 +297,7 @@ static enum ib_mr_reason bind(struct ibmr_window *w, struct ib_qp *qp, struct bi
 
 	w->mw.rkey = a->key;
 	w->binds++;
-	if (send_flags & IB_SEND_SIGNALED)
-		why = ibmr_carrier_post(w, qp, wr_id, send_flags);
-	else if (!ibmr_qp_ready(qp))
-		why = IB_MR_WHY_MW_QP_STATE;
+	why = announce(w, qp, wr_id, send_flags);
 	if (why) {
 		w->binds--;
 		w->mw.rkey = old_key;
@@ -311,10 +325,7 @@ static enum ib_mr_reason bind_nothing(struct ibmr_window *w, struct ib_qp *qp, u
 	if (qp->pd != w->mw.pd)
 		return IB_MR_WHY_MW_PD;
 	w->binds++;
-	if (send_flags & IB_SEND_SIGNALED)
-		why = ibmr_carrier_post(w, qp, wr_id, send_flags);
-	else if (!ibmr_qp_ready(qp))
-		why = IB_MR_WHY_MW_QP_STATE;
+	why = announce(w, qp, wr_id, send_flags);
 	if (why)
 		w->binds--;
 	else

@@ -21,6 +21,7 @@ struct ibmr_carriers;
  * @lock: guards what follows; taken with interrupts off, before a magazine's
  * @region: what it is bound to, or NULL; one of its windows and a reference are ours
  * @armed: the MR behind it, with @region
+ * @ready_qp: the queue pair that was ready last; not to be followed
  * @binds: counts bindings, so that a late completion is known for one
  * @carriers: for signalled binds
  * @entry: in dev->windows
@@ -34,6 +35,7 @@ struct ibmr_window {
 	spinlock_t lock;
 	struct ibmr_region *region;
 	struct ibmr_armed *armed;
+	const struct ib_qp *ready_qp;
 	u64 binds;
 	struct ibmr_carriers *carriers;
 	struct list_head entry;
