@@ -83,6 +83,7 @@ struct ibmr_dev {
  * @holds: of these, what ib_mr_pd_get() took
  * @lock: guards @rq and @regions; a registration chain runs under it
  * @rq: registration queue pair, NULL until first used
+ * @ready_qp: a queue pair of the ULP's that was ready to send; not to be followed
  * @regions: struct ibmr_region, live
  * @nr_regions: of these, how many; a region being made is counted already
  * @pinned: pages of user memory that they pin
@@ -95,6 +96,7 @@ struct ibmr_pd {
 	unsigned int holds;
 	struct mutex lock;
 	struct ibmr_regqp *rq;
+	const struct ib_qp *ready_qp;
 	struct list_head regions;
 	atomic_t nr_regions;
 	atomic64_t pinned;

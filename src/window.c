@@ -260,7 +260,8 @@ static void unbind(struct ibmr_window *w)
 
 /*
  * The bind's place in the send queue, where a completion is wanted. Otherwise nothing is posted; a
- * queue pair that is seen for the first time is asked whether it is ready, which is dear.
+ * queue pair that neither the window nor its PD saw last is asked whether it is ready, which is
+ * dear.
  */
 static enum ib_mr_reason announce(struct ibmr_window *w, struct ib_qp *qp, u64 wr_id,
 				  int send_flags)
@@ -269,9 +270,10 @@ static enum ib_mr_reason announce(struct ibmr_window *w, struct ib_qp *qp, u64 w
 		return ibmr_carrier_post(w, qp, wr_id, send_flags);
 	if (qp == w->ready_qp)
 		return IB_MR_WHY_OK;
-	if (!ibmr_qp_ready(qp))
+	if (qp != READ_ONCE(w->ipd->ready_qp) && !ibmr_qp_ready(qp))
 		return IB_MR_WHY_MW_QP_STATE;
 	w->ready_qp = qp;
+	WRITE_ONCE(w->ipd->ready_qp, qp);
 	return IB_MR_WHY_OK;
 }
 
