@@ -30,7 +30,7 @@ install: modules
 
 check:
 	@scripts/setup
-	@scripts/check --kernel $(CHECK_KERNEL) $(if $(FILTER),--filter '$(FILTER)')
+	@scripts/check --kernel $(CHECK_KERNEL) $(if $(FILTER),--filter '$(FILTER)') $(if $(SLOW),--slow --timeout 20000)
 
 demo:
 	@scripts/setup
@@ -72,7 +72,7 @@ help:
 	@echo 'make [KDIR=...]        the module for the running kernel, or the one with this build folder'
 	@echo 'make KERNEL=K          the module for a kernel of the lab (scripts/kernel list), in build/K/'
 	@echo 'make install           installs what make built for KDIR'
-	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed]'
+	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]'
