@@ -151,7 +151,8 @@ static void mag_force_replace(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ibt_mag_settles(ibmr_pool_mag(pool), 0, 5000));
 	m = ibt_mag(ibmr_pool_mag(pool));
 	KUNIT_EXPECT_EQ(test, m.rekeyed, 0ULL);
-	KUNIT_EXPECT_GT(test, m.replaced, 200ULL);
+	/* The others were taken from what the stock grew by meanwhile. */
+	KUNIT_EXPECT_GT(test, m.replaced, 100ULL);
 	for (i = 0; i < 300; i += 50)
 		KUNIT_EXPECT_FALSE(test, ibt_can_read(p, k.key[i], 0));
 	KUNIT_EXPECT_EQ(test, count_twice(&k), 0U);
