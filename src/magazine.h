@@ -190,7 +190,7 @@ enum ib_mr_reason ibmr_mag_verdict(struct ib_device *device, enum ib_mr_reason w
 #endif
 
 /* arming.c: MRs in batches. */
-#define IBMR_ARM_BATCH	64	/* two work requests an MR, in one chain */
+#define IBMR_ARM_BATCH	128	/* two work requests an MR, in one chain */
 
 struct ibmr_arm *ibmr_arm_alloc(void);
 unsigned int ibmr_arm_grow(struct ibmr_mag *mag, unsigned int nr);
