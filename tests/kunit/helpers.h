@@ -188,7 +188,8 @@ void ibt_expect_dead(struct ibt_pair *p, u32 lkey, u32 rkey, u64 iova);
  */
 struct ibt_refusal {
 	u64 count[IB_MR_WHY_COUNT];
-	int mrs, qps;
+	int regions, mrs, qps;
+	bool settled;
 };
 
 int ibt_errno(enum ib_mr_reason why);
