@@ -83,8 +83,45 @@ static void dma(struct bench *b)
 	MANY("dma_unmap_sg_off", 16, ib_dma_unmap_sg(dev, b->sgl, 16, DMA_TO_DEVICE));
 }
 
+/* A whole mapping, made, looked at, synced and undone, under the checker. */
+static void dma_cycle(struct bench *b, const char *one, const char *sg)
+{
+	void *page = page_address(b->page[0]);
+	struct ib_device *dev = b->dev;
+	u64 addr = 0;
+
+	MANY(one, 1, ({
+		addr = ib_dma_map_single(dev, page, 4096, DMA_FROM_DEVICE);
+		if (!ib_dma_mapping_error(dev, addr)) {
+			ib_dma_sync_single_for_cpu(dev, addr, 4096, DMA_FROM_DEVICE);
+			ib_dma_unmap_single(dev, addr, 4096, DMA_FROM_DEVICE);
+		}
+	}));
+	MANY(sg, 16, ({
+		addr = ib_dma_map_sg(dev, b->sgl, 16, DMA_FROM_DEVICE);
+		if (addr)
+			ib_dma_unmap_sg(dev, b->sgl, 16, DMA_FROM_DEVICE);
+	}));
+}
+
+static int dma_checked(struct bench *b)
+{
+	int err;
+
+	dma_cycle(b, "dma_cycle_off", "dma_cycle_sg_off");
+	err = ib_mr_dma_check_set(b->dev, IB_MR_DMA_TRACK);
+	if (err)
+		return bench_fail("dma track", err);
+	dma_cycle(b, "dma_cycle_track", "dma_cycle_sg_track");
+	err = ib_mr_dma_check_set(b->dev, IB_MR_DMA_BOUNCE);
+	if (!err)
+		dma_cycle(b, "dma_cycle_bounce", "dma_cycle_sg_bounce");
+	ib_mr_dma_check_set(b->dev, IB_MR_DMA_OFF);
+	return err ? bench_fail("dma bounce", err) : 0;
+}
+
 int bench_region(struct bench *b)
 {
 	dma(b);
-	return reg_phys(b);
+	return reg_phys(b) ?: dma_checked(b);
 }
