@@ -112,6 +112,12 @@ static enum verdict op(struct probe *p, enum ib_wr_opcode opcode, u64 raddr, u32
 		return allowed ? AS_MUST : OTHERWISE;
 	case IB_WC_REM_ACCESS_ERR:
 		return allowed ? OTHERWISE : AS_MUST;
+	case IB_WC_WR_FLUSH_ERR:
+		/*
+		 * Both ends are one queue pair: on 6.12 the responder that refuses stops it before
+		 * the requester has seen the refusal.
+		 */
+		return allowed ? NO_VERDICT : AS_MUST;
 	default:	/* the request did not get through */
 		return NO_VERDICT;
 	}
