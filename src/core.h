@@ -142,6 +142,5 @@ enum ib_mr_reason ibmr_limit_pages(struct ibmr_pd *ipd, u64 pages);
 
 /* refuse.c */
 int __printf(3, 4) ibmr_refuse(struct ibmr_dev *dev, enum ib_mr_reason why, const char *fmt, ...);
-int ibmr_reason_errno(enum ib_mr_reason why);
 
 #endif /* IBMR_CORE_H */

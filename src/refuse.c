@@ -87,11 +87,6 @@ u64 ib_mr_refusals(struct ib_device *device, enum ib_mr_reason why)
 }
 EXPORT_SYMBOL(ib_mr_refusals);
 
-int ibmr_reason_errno(enum ib_mr_reason why)
-{
-	return reasons[why].err;
-}
-
 /* Is it the caller who has to mend something? */
 static bool callers_mistake(enum ib_mr_reason why)
 {
