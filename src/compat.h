@@ -24,6 +24,19 @@
 #define IBMR_IMPORT_INTERNAL()		MODULE_IMPORT_NS(IB_MR_INTERNAL)
 #endif
 
+/*
+ * What a module was loaded with, while the kernel has not parsed it yet: on 6.1 KUnit runs a
+ * module's suites that early. NULL once it is parsed, as it is elsewhere; 7.3 does not keep it.
+ */
+static inline const char *ibmr_unparsed_args(const struct module *mod)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+	return mod->state == MODULE_STATE_COMING ? mod->args : NULL;
+#else
+	return NULL;
+#endif
+}
+
 /* __assign_str() takes the source from __string() alone since 6.10. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 #define ibmr_assign_str(dst, src)	__assign_str(dst)
@@ -31,8 +44,11 @@
 #define ibmr_assign_str(dst, src)	__assign_str(dst, src)
 #endif
 
-/* Pinning by virtual address got a name of its own when other kinds of memory came, in 7.3. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+/*
+ * Pinning by virtual address got a name of its own when other kinds of memory came. Debian's 7.2
+ * has it, and its neighbours are no macros either.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
 #define ibmr_umem_get(dev, addr, size, access)	ib_umem_get_va(dev, addr, size, access)
 #else
 #define ibmr_umem_get(dev, addr, size, access)	ib_umem_get(dev, addr, size, access)

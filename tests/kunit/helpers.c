@@ -80,11 +80,11 @@ static bool ibt_glob(const char *pat, size_t len, const char *s)
 
 static bool ibt_wanted(const char *suite, const char *name)
 {
-	const char *pat = ibt_filter;
+	const char *pat = ibt_filter, *args = ibmr_unparsed_args(THIS_MODULE);
 	char full[128];
 
-	if (!pat && THIS_MODULE->args && THIS_MODULE->state == MODULE_STATE_COMING) {
-		pat = strstr(THIS_MODULE->args, "filter=");
+	if (!pat && args) {
+		pat = strstr(args, "filter=");
 		if (pat)
 			pat += strlen("filter=");
 	}
@@ -96,14 +96,15 @@ static bool ibt_wanted(const char *suite, const char *name)
 
 int ibt_suite_init(struct kunit_suite *suite)
 {
+	const char *args = ibmr_unparsed_args(THIS_MODULE);
 	int ret = ib_register_client(&ibt_client);
 
 	if (ret)
 		return ret;
 	ibt_registered = true;
 	ibt_suite_name = suite->name;
-	if (THIS_MODULE->args && THIS_MODULE->state == MODULE_STATE_COMING)
-		ibt_slow = strstr(THIS_MODULE->args, "slow=1");
+	if (args)
+		ibt_slow = strstr(args, "slow=1");
 	if (!ibt_device) {
 		pr_err("ib_mr_test: there is no rdma_rxe device\n");
 		ibt_suite_exit(suite);

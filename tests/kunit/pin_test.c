@@ -496,15 +496,15 @@ static void pin_exit(struct kunit *test)
 
 	ibt_proc_kill(p);
 	KUNIT_EXPECT_TRUE(test, ib_mr_is_stale(mr));
-	KUNIT_EXPECT_EQ(test, page_mapcount(page), 0);
-	KUNIT_EXPECT_TRUE(test, page_maybe_dma_pinned(page));
+	KUNIT_EXPECT_FALSE(test, folio_mapped(page_folio(page)));
+	KUNIT_EXPECT_TRUE(test, folio_maybe_dma_pinned(page_folio(page)));
 	KUNIT_EXPECT_EQ(test, ibt_rdma(pair, IBT_READ, pair->req.buf, mr->rkey, at, SZ_16K),
 			IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, pair->req.buf[4321], ibt_pat(3, 4321));
 	KUNIT_EXPECT_EQ(test, ibt_rdma(pair, IBT_WRITE, pair->req.buf, mr->rkey, at, SZ_16K),
 			IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr), 0);
-	KUNIT_EXPECT_FALSE(test, page_maybe_dma_pinned(page));
+	KUNIT_EXPECT_FALSE(test, folio_maybe_dma_pinned(page_folio(page)));
 	put_page(page);
 	KUNIT_EXPECT_EQ(test, ibt_proc_pinned(p), (u64)0);
 }
