@@ -25,7 +25,8 @@
  * The device writes on the peer's behalf, so the owner's right to write comes first
  *.
  *
- * Context: any. Return: IB_MR_WHY_OK or IB_MR_WHY_ACCESS_NO_LOCAL.
+ * Context: any.
+ * Return: IB_MR_WHY_OK or IB_MR_WHY_ACCESS_NO_LOCAL.
  */
 enum ib_mr_reason ibmr_access_wants_local(int access)
 {
@@ -44,7 +45,8 @@ IBMR_EXPORT_INTERNAL(ibmr_access_wants_local);
  * Hints (HUGETLB and the optional range, RELAXED_ORDERING among them) are accepted and change
  * nothing. The order is mainline's, so a request wrong in two ways is refused for the same one.
  *
- * Context: any. Return: IB_MR_WHY_OK, or why not.
+ * Context: any.
+ * Return: IB_MR_WHY_OK, or why not.
  */
 enum ib_mr_reason ibmr_access_check(struct ib_device *device, int access)
 {
@@ -72,7 +74,8 @@ IBMR_EXPORT_INTERNAL(ibmr_access_check);
  * A zero-based region has iova 0, and then its first byte has to begin a page, since the device
  * takes the offset in the first block from the iova.
  *
- * Context: any. Return: IB_MR_WHY_OK, or why not.
+ * Context: any.
+ * Return: IB_MR_WHY_OK, or why not.
  */
 enum ib_mr_reason ibmr_access_iova(int access, u64 iova, u64 first)
 {

@@ -331,7 +331,8 @@ EXPORT_SYMBOL(ib_mr_arena_usage);
  * ib_mr_arena_mr() - the region of an arena, for binding windows to it
  * @arena: arena, whose region it stays
  *
- * Context: any. Return: the handle.
+ * Context: any.
+ * Return: the handle.
  */
 struct ib_mr *ib_mr_arena_mr(struct ib_mr_arena *arena)
 {

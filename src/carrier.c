@@ -144,7 +144,8 @@ static void carrier_done(struct ib_cq *cq, struct ib_wc *wc)
  * @num_entries: room in @wc
  * @wc: completions
  *
- * Context: any. Return: as ib_poll_cq().
+ * Context: any.
+ * Return: as ib_poll_cq().
  */
 int ib_mr_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 {

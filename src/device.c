@@ -292,7 +292,8 @@ EXPORT_SYMBOL(ib_mr_dealloc_pd);
  *
  * For tests and debug builds. Objects must not come or go meanwhile, else it may answer false.
  *
- * Context: process, may sleep. Return: true when all agree, or for a device we do not serve.
+ * Context: process, may sleep.
+ * Return: true when all agree, or for a device we do not serve.
  */
 bool ib_mr_check_invariants(struct ib_device *device)
 {

@@ -53,6 +53,9 @@ static const struct {
  * @access: rights
  * @buf: "A, B" goes here, or "none"
  * @size: of @buf
+ *
+ * Context: any.
+ * Return: @buf.
  */
 const char *ibmr_rights_text(int access, char *buf, size_t size)
 {

@@ -43,6 +43,7 @@ static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned int nr)
  * the longer way.
  *
  * Context: as for ibmr_live_map(). @nr is at most IBMR_LIVE_PAGES.
+ * Return: whether all of it was mapped.
  */
 static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pages,
 					       unsigned int nr, u64 iova)

@@ -426,7 +426,8 @@ static noinline void release(struct ib_fmr_pool *pool, struct pool_entry *e)
  * its place is needed. A packet that was let in before may still be copying: who gives the pages
  * away to somebody that must not see that, calls ib_flush_fmr_pool() first.
  *
- * Context: any, interrupts off included. Return: 0.
+ * Context: any, interrupts off included.
+ * Return: 0.
  */
 int ib_fmr_pool_unmap(struct ib_pool_fmr *fmr)
 {

@@ -159,7 +159,8 @@ static void pool_flush(struct work_struct *work)
  * When it returns every key that was released before the call is dead, and the device cannot touch
  * its pages any more. FMRs in use are not concerned. Signals do not interrupt it: it cannot fail.
  *
- * Context: process, may sleep. Return: 0.
+ * Context: process, may sleep.
+ * Return: 0.
  */
 int ib_flush_fmr_pool(struct ib_fmr_pool *pool)
 {

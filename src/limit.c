@@ -65,7 +65,8 @@ static bool inc_below(atomic_t *count, unsigned int max)
  * @ipd: its PD
  * @pages: user memory that it pins
  *
- * Context: any. Return: IB_MR_WHY_OK, or the limit that is met, with nothing counted.
+ * Context: any.
+ * Return: IB_MR_WHY_OK, or the limit that is met, with nothing counted.
  */
 enum ib_mr_reason ibmr_limit_charge(struct ibmr_pd *ipd, u64 pages)
 {

@@ -365,7 +365,8 @@ void ibmr_mag_unpromise(struct ibmr_mag *mag, unsigned int fewer)
  * @flags: IBMR_MAG_*
  *
  * It is empty until ibmr_mag_promise().
- * Context: process, may sleep. Return: the magazine; NULL without memory.
+ * Context: process, may sleep.
+ * Return: the magazine; NULL without memory.
  */
 struct ibmr_mag *ibmr_mag_create(struct ibmr_dev *dev, int access, unsigned int capacity,
 				 unsigned int flags)
@@ -472,7 +473,10 @@ void ibmr_mag_put_shared(struct ibmr_mag *mag)
  * ibmr_mag_qualify() - may this device have magazines?
  * @dev: device, entered
  *
- * On first use the parking PD is made and the device tested. Context: process, may sleep.
+ * On first use the parking PD is made and the device tested.
+ *
+ * Context: process, may sleep.
+ * Return: IB_MR_WHY_OK, or why not.
  */
 enum ib_mr_reason ibmr_mag_qualify(struct ibmr_dev *dev)
 {

@@ -223,6 +223,9 @@ extern struct ibmr_plain __percpu *ibmr_plain;
  * @flags: for ibmr_live_end()
  *
  * The section is an RCU reader: removal of the device waits for it.
+ *
+ * Context: any.
+ * Return: the scatterlist to fill.
  */
 static __always_inline struct scatterlist *ibmr_live_begin(unsigned long *flags)
 {

@@ -343,7 +343,8 @@ IBMR_EXPORT_INTERNAL(ibmr_pagevec_to_sg);
  * @max: room in it
  * @inner: all inner boundaries, ored: a block size has to divide it
  *
- * Context: any. Return: entries used; 0 when there is no room for all.
+ * Context: any.
+ * Return: entries used; 0 when there is no room for all.
  */
 unsigned int ibmr_pagevec_slice(const struct ibmr_pagevec *pv, u64 offset, u64 length,
 				struct scatterlist *sgl, unsigned int max, u64 *inner)

@@ -42,7 +42,8 @@ static bool known(enum ib_mr_reason why)
  * ib_mr_reason_name() - short name of a reason, as debugfs and traces print it
  * @why: reason
  *
- * Context: any. Return: a constant string, never NULL.
+ * Context: any.
+ * Return: a constant string, never NULL.
  */
 const char *ib_mr_reason_name(enum ib_mr_reason why)
 {
@@ -54,7 +55,8 @@ EXPORT_SYMBOL(ib_mr_reason_name);
  * ib_mr_reason_text() - what a reason means, in words
  * @why: reason
  *
- * Context: any. Return: a constant string, never NULL.
+ * Context: any.
+ * Return: a constant string, never NULL.
  */
 const char *ib_mr_reason_text(enum ib_mr_reason why)
 {
@@ -67,7 +69,8 @@ EXPORT_SYMBOL(ib_mr_reason_text);
  * @device: count of this device, or NULL for the sum over all
  * @why: reason
  *
- * Context: any but hardirq. Return: the count since the device was added, or the module loaded.
+ * Context: any but hardirq.
+ * Return: the count since the device was added, or the module loaded.
  */
 u64 ib_mr_refusals(struct ib_device *device, enum ib_mr_reason why)
 {

@@ -161,7 +161,8 @@ enum ib_mr_reason ibmr_reg_allowed(struct ibmr_dev *dev, int access, u64 iova, u
  *
  * The keys lead nowhere yet.
  *
- * Context: process, may sleep. Return: the registration, or NULL and *@why.
+ * Context: process, may sleep.
+ * Return: the registration, or NULL and *@why.
  */
 struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,
 				 enum ib_mr_reason *why)
@@ -280,7 +281,8 @@ void ibmr_region_show(struct ibmr_region *region)
  * @access: rights
  * @call: name of the exported call, for the log
  *
- * Context: process, may sleep. Return: the handle or an error.
+ * Context: process, may sleep.
+ * Return: the handle or an error.
  */
 struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,
 				 const char *call)

@@ -519,7 +519,8 @@ IBMR_EXPORT_INTERNAL(ibmr_regqp_rdma);
  * ibmr_regqp_break() - put a PD's queue pair into the error state, for tests
  * @pd: PD
  *
- * Context: process, may sleep. Return: 0, or -ENOENT when the PD has none.
+ * Context: process, may sleep.
+ * Return: 0, or -ENOENT when the PD has none.
  */
 int ibmr_regqp_break(struct ib_pd *pd)
 {

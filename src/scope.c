@@ -177,7 +177,8 @@ static struct scope_item *scope_take(struct ib_mr_scope *scope, void *object, in
  * @scope: scope
  * @object: object; it is the caller's afterwards
  *
- * Context: process, may sleep. Return: 0, or -ENOENT when the scope does not hold it.
+ * Context: process, may sleep.
+ * Return: 0, or -ENOENT when the scope does not hold it.
  */
 int ib_mr_scope_forget(struct ib_mr_scope *scope, void *object)
 {

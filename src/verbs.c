@@ -37,7 +37,8 @@ static struct ib_mr *reg_mem(struct ibmr_pd *ipd, struct ibmr_mem *mem, enum ib_
  * these reach the linear map only. With remote rights a peer may name any address: the log says so
  * once.
  *
- * Context: process, may sleep. Return: the handle, to be given to ib_dereg_mr(); or
+ * Context: process, may sleep.
+ * Return: the handle, to be given to ib_dereg_mr(); or
  * ERR_PTR(-EINVAL) for flags (remote write or atomic without local write among them), -EPERM for a
  * user's PD, -ENODEV, -ENOMEM.
  */
@@ -134,7 +135,8 @@ EXPORT_SYMBOL(ib_mr_reg_kernel);
  * apart. The list itself may be freed after the call; the mapping stays the caller's and has to
  * last until ib_dereg_mr().
  *
- * Context: process, may sleep. Return: as ib_reg_phys_mr().
+ * Context: process, may sleep.
+ * Return: as ib_reg_phys_mr().
  */
 struct ib_mr *ib_mr_reg_sg(struct ib_pd *pd, struct scatterlist *sgl, int nents, int access,
 			   const u64 *iova)

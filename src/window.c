@@ -444,7 +444,8 @@ EXPORT_SYMBOL(ib_mr_bind_mw);
  * IB_WR_LOCAL_INV of its key by the owner or SEND_WITH_INV by the peer, of which the core is told
  * with ib_mr_invalidated().
  *
- * Context: any, interrupts off included. Return: as ib_mr_bind_mw().
+ * Context: any, interrupts off included.
+ * Return: as ib_mr_bind_mw().
  */
 int ib_mr_post_bind_mw(struct ib_qp *qp, struct ib_bind_mw_wr *wr)
 {
@@ -581,7 +582,8 @@ EXPORT_SYMBOL(ib_alloc_mw);
  * window's key any more, not even in the middle of a message. A binding that was taken back or
  * replaced before is fenced when its region is deregistered.
  *
- * Context: process, may sleep. Return: 0; -EINVAL for what ib_alloc_mw() failed with.
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL for what ib_alloc_mw() failed with.
  */
 int ib_dealloc_mw(struct ib_mw *mw)
 {

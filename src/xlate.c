@@ -33,7 +33,8 @@
  * @access: rights that the access needs; IB_ACCESS_LOCAL_WRITE or none for a local one
  * @remote: a peer does it
  *
- * Context: any, under RCU. Return: IB_MR_WHY_OK, or why not.
+ * Context: any, under RCU.
+ * Return: IB_MR_WHY_OK, or why not.
  */
 enum ib_mr_reason ibmr_view_verdict(const struct ibmr_view *v, const struct ib_pd *pd, u32 key,
 				    u64 iova, u64 length, int access, bool remote)
