@@ -92,7 +92,13 @@ static void __exit ib_mr_exit(void)
 module_init(ib_mr_init);
 module_exit(ib_mr_exit);
 
-MODULE_AUTHOR("The ib_mr project");
+MODULE_AUTHOR("ib_mr developers");
 MODULE_DESCRIPTION("Memory registration for in-kernel RDMA users: regions, FMRs, windows, DMA helpers");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");
+MODULE_VERSION(IB_MR_VERSION);
+/*
+ * Soft RoCE asks the crypto layer for it when a device is made (on 6.1 and 6.12), and no list of
+ * dependencies has it: where the kernel cannot call modprobe, "rdma link add" fails without a
+ * word. The driver itself is left to "rdma link add", which loads it: it opens a UDP port.
+ */
+MODULE_SOFTDEP("pre: crc32_generic");

@@ -25,8 +25,15 @@
 #endif
 #endif
 
-/* Rises by one when a prototype, a structure or the meaning of a call changes. */
+/* The one place where the version stands; scripts/abi check sees to the others. */
+#define IB_MR_VERSION "1.0"
+
+/*
+ * What sources may rely on, see abi/README.md: the first rises when a prototype, a structure or
+ * the meaning of a call changes, the second when something is added.
+ */
 #define IB_MR_ABI 1
+#define IB_MR_ABI_MINOR 0
 
 /**
  * struct ib_phys_buf - one piece of a physical buffer list
