@@ -5,6 +5,9 @@
 # build/<kernel>/; without it the running kernel, or the one whose build folder KDIR= names, and the objects lie here.
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
+PREFIX ?= /usr/local
+# of the kernel that KDIR names
+KREL = $(shell cat $(KDIR)/include/config/kernel.release)
 CHECK_KERNEL = $(or $(KERNEL),6.1-debug)
 DEMO_KERNEL = $(or $(KERNEL),6.1)
 
@@ -22,11 +25,31 @@ else
 		echo "no kernel headers in $(KDIR)"; \
 		echo "next: install linux-headers-$$(uname -r), or name others: make KDIR=..., or use the lab's: make KERNEL=6.1"; \
 		exit 1; }
+	@scripts/clash $(KDIR)
 	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_IB_MR=m modules
 endif
 
-install: modules
-	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_IB_MR=m modules_install
+# A package is made with DESTDIR, and then depmod is for whoever installs it. The kernel's own modules_install leaves
+# depmod out where there is no System.map, as in Debian's headers.
+MODDIR = $(DESTDIR)/lib/modules/$(KREL)/updates/ib_mr
+
+install: modules install-headers install-tools
+	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_IB_MR=m INSTALL_MOD_PATH=$(DESTDIR) INSTALL_MOD_DIR=updates/ib_mr \
+		modules_install
+	install -D -m 644 Module.symvers $(DESTDIR)$(PREFIX)/lib/ib_mr/$(KREL)/Module.symvers
+	$(if $(DESTDIR),,depmod -a $(KREL))
+
+install-headers:
+	cd include && find . -name '*.h' -exec install -D -m 644 '{}' '$(DESTDIR)$(PREFIX)/include/ib_mr/{}' \;
+	install -m 644 include/ib_mr.mk $(DESTDIR)$(PREFIX)/include/ib_mr/
+
+# each with its manual page and completion, as far as it has them
+install-tools:
+
+uninstall:
+	rm -rf $(MODDIR) $(DESTDIR)$(PREFIX)/include/ib_mr $(DESTDIR)$(PREFIX)/lib/ib_mr/$(KREL)
+	-rmdir $(dir $(MODDIR)) $(DESTDIR)$(PREFIX)/lib/ib_mr 2> /dev/null
+	$(if $(DESTDIR),,depmod -a $(KREL))
 
 check:
 	@scripts/setup
@@ -58,6 +81,30 @@ sparse:
 CHECKPATCH_NOT = FILE_PATH_CHANGES,LINUX_VERSION_CODE,COMPLEX_MACRO,MACRO_ARG_REUSE,UNCOMMENTED_DEFINITION,$\
 LINE_SPACING,TRACING_LOGGING,CONSTANT_COMPARISON,ENOSYS
 
+abi-check:
+	@scripts/setup
+	@scripts/build $(DEMO_KERNEL)
+	@scripts/abi check build/$(DEMO_KERNEL)/Module.symvers
+
+install-test:
+	@scripts/setup
+	@scripts/install-test --kernel $(DEMO_KERNEL)
+
+# a ULP to start from
+ulp:
+	@test -n "$(NAME)" || { echo 'next: make ulp NAME=your_ulp [DIR=folder]'; exit 1; }
+	@scripts/ulp $(NAME) $(DIR)
+
+ulp-test:
+	@scripts/setup
+	@scripts/ulp --try --kernel $(DEMO_KERNEL)
+
+deb:
+	@scripts/deb
+
+dkms-test:
+	@scripts/dkms-test
+
 checkpatch:
 	@scripts/setup
 	@src=$$(scripts/kernel source 6.1) && git ls-files '*.c' '*.h' ':!tests/user' ':!include/trace' | \
@@ -71,16 +118,23 @@ clean:
 help:
 	@echo 'make [KDIR=...]        the module for the running kernel, or the one with this build folder'
 	@echo 'make KERNEL=K          the module for a kernel of the lab (scripts/kernel list), in build/K/'
-	@echo 'make install           installs what make built for KDIR'
+	@echo 'make install           module, headers, Module.symvers and tools [PREFIX=/usr/local] [DESTDIR=]; make uninstall'
+	@echo 'make ulp NAME=x        a ULP to start from, in ../x or DIR='
+	@echo 'make deb               the Debian packages ib-mr-dkms and ib-mr-dev, in build/deb/'
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]'
 	@echo 'make soak              a million FMR maps under a reading peer, on the stock kernel [KERNEL=6.1]'
 	@echo 'make sparse            sparse over all sources; or C=1 with any build'
+	@echo 'make abi-check         versions agree; what is exported is what abi/ promises'
+	@echo 'make ulp-test          make ulp, build and run what it made'
+	@echo 'make install-test      make install, a ULP built on it, modprobe in a guest, make uninstall'
+	@echo 'make dkms-test         dkms and the packages in a Debian 12 of their own, on two kernels (as root)'
 	@echo 'make checkpatch        the kernel tree'\''s style checker over all sources'
 	@echo 'make clean             removes what was built here (fetched and built kernels stay in the cache)'
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
-.PHONY: all modules install check demo dma-demo bench soak sparse checkpatch clean help
+.PHONY: all modules install install-headers install-tools uninstall check demo dma-demo bench soak sparse abi-check \
+	ulp ulp-test install-test deb dkms-test checkpatch clean help

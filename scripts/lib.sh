@@ -52,3 +52,18 @@ hold() {
 	say "another process is working on $1; waiting for it"
 	flock "$fd"
 }
+
+# export_tree FOLDER: the sources as they are here, without anything that was built; FOLDER is made anew.
+export_tree() {
+	rm -rf "$1"
+	mkdir -p "$1"
+	if [ -e "$repo/.git" ]; then
+		(cd "$repo" && git ls-files -z --cached --others --exclude-standard --deduplicate |
+			tar --null --ignore-failed-read -T - -c 2> /dev/null) | tar -x -C "$1"
+	else
+		(cd "$repo" && tar --exclude ./build -c .) | tar -x -C "$1"
+	fi
+}
+
+# the version of ib_mr
+version() { sed -n 's/^#define IB_MR_VERSION "\(.*\)"/\1/p' "$repo/include/rdma/ib_mr.h"; }
