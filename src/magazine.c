@@ -380,6 +380,7 @@ struct ibmr_mag *ibmr_mag_create(struct ibmr_dev *dev, int access, unsigned int 
 	mag->dev = dev;
 	refcount_inc(&dev->refs);
 	mag->access = access;
+	mag->park = dev->park;
 	mag->capacity = capacity;
 	mag->flags = flags;
 	INIT_WORK(&mag->work, mag_work);
@@ -538,8 +539,11 @@ void ibmr_mags_remove(struct ibmr_dev *dev)
 		spin_lock_irq(&mag->lock);
 		mag->gone = true;
 		spin_unlock_irq(&mag->lock);
+		/* A map that finds the stock empty need not ask why until then. */
+		while ((a = ibmr_stack_pop(&mag->stock)))
+			ibmr_stack_push(&mag->due, a);
 	}
-	/* Live maps that began before are over, and published, after this. */
+	/* Live maps that took an MR before are over, and published, after this. */
 	synchronize_rcu();
 
 	xa_for_each(&dev->keys, index, keyed) {
@@ -558,7 +562,7 @@ void ibmr_mags_remove(struct ibmr_dev *dev)
 	}
 	list_for_each_entry(mag, &dev->mags, entry) {
 		spin_lock_irq(&mag->lock);
-		while ((a = ibmr_stack_pop(&mag->stock)) || (a = ibmr_stack_pop(&mag->retired)) ||
+		while ((a = ibmr_stack_pop(&mag->retired)) ||
 		       (a = ibmr_stack_pop(&mag->quarantine)) || (a = ibmr_stack_pop(&mag->due))) {
 			mag->created--;
 			ibmr_armed_free(a);
