@@ -62,7 +62,7 @@ demo:
 bench:
 	@scripts/setup
 	@scripts/build $(DEMO_KERNEL)
-	@scripts/bench --kernel $(DEMO_KERNEL)
+	@scripts/bench --kernel $(DEMO_KERNEL) $(if $(SMP),--smp $(SMP))
 
 dma-demo:
 	@KERNEL=$(DEMO_KERNEL) scripts/dma-demo
@@ -124,7 +124,7 @@ help:
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
-	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]'
+	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]; SMP=2: waits for locks between CPUs'
 	@echo 'make soak              a million FMR maps under a reading peer, on the stock kernel [KERNEL=6.1]'
 	@echo 'make sparse            sparse over all sources; or C=1 with any build'
 	@echo 'make abi-check         versions agree; what is exported is what abi/ promises'

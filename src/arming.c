@@ -19,6 +19,7 @@
 
 #include "compat.h"
 #include "fault.h"
+#include "keys.h"
 #include "magazine.h"
 #include "regqp.h"
 
@@ -27,6 +28,7 @@ struct ibmr_arm {
 	struct mutex lock;
 	struct ibmr_regop op[2 * IBMR_ARM_BATCH];
 	struct ibmr_armed *armed[IBMR_ARM_BATCH];
+	u8 random[IBMR_ARM_BATCH];
 };
 
 /* What arming needs to work in, for a device; NULL without memory. */
@@ -63,10 +65,11 @@ static struct ibmr_armed *armed_new(struct ibmr_mag *mag)
 		goto err_free;
 	a->drv->length = 0;
 	a->key = a->drv->lkey;
+	a->keyed.lkey = ~a->key;
 	a->keys_left = 255;
 	__set_bit(a->key & 0xff, a->spent);
 	if (ibmr_should_fail() ||
-	    xa_err(xa_store(&dev->keys, a->key >> 8, &a->keyed, GFP_KERNEL)))
+	    ibmr_key_add(dev, a->key, &a->keyed))
 		goto err_mr;
 	return a;
 
@@ -97,7 +100,7 @@ static void armed_destroy(struct ibmr_armed *a)
 	struct ibmr_dev *dev = a->mag->dev;
 	struct ib_mr *drv = a->drv;
 
-	xa_cmpxchg(&dev->keys, a->key >> 8, &a->keyed, NULL, 0);
+	ibmr_key_remove(dev, a->key, &a->keyed);
 	spin_lock_irq(&a->mag->lock);
 	a->drv = NULL;		/* who came from its key looks no further */
 	spin_unlock_irq(&a->mag->lock);
@@ -106,13 +109,16 @@ static void armed_destroy(struct ibmr_armed *a)
 	ibmr_armed_free(a);
 }
 
-/* A variant that the MR never had. The caller saw that one is left. */
-static u32 next_key(struct ibmr_armed *a)
+/* A variant that the MR never had, from @random on. The caller saw that one is left. */
+static u32 next_key(struct ibmr_armed *a, u8 random)
 {
-	unsigned int v = find_next_zero_bit(a->spent, 256, get_random_u8());
+	unsigned int v = random;
 
-	if (v >= 256)
-		v = find_first_zero_bit(a->spent, 256);
+	if (test_bit(v, a->spent)) {
+		v = find_next_zero_bit(a->spent, 256, v);
+		if (v >= 256)
+			v = find_first_zero_bit(a->spent, 256);
+	}
 	__set_bit(v, a->spent);
 	a->keys_left--;
 	return (a->key & ~0xffU) | v;
@@ -175,16 +181,21 @@ static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struc
 		 * and so is cheaper behind another one than behind a registration.
 		 */
 		inv = rekey ? n : 0;
+		if (rekey)
+			get_random_bytes(arm->random, n);
 		for (i = 0; i < n; i++) {
+			struct ibmr_regop *reg = &arm->op[inv + i];
+
 			a = arm->armed[i];
-			if (rekey)
-				arm->op[i] = (struct ibmr_regop){
-					.kind = IBMR_OP_INV, .key = a->key,
-				};
-			arm->op[inv + i] = (struct ibmr_regop){
-				.kind = IBMR_OP_REG, .mr = a->drv, .access = mag->access,
-				.key = rekey ? next_key(a) : a->key,
-			};
+			reg->kind = IBMR_OP_REG;
+			reg->mr = a->drv;
+			reg->access = mag->access;
+			reg->key = a->key;
+			if (rekey) {
+				arm->op[i].kind = IBMR_OP_INV;
+				arm->op[i].key = a->key;
+				reg->key = next_key(a, arm->random[i]);
+			}
 		}
 		ibmr_regqp_exec(mag->dev->park_ipd, arm->op, inv + n);
 

@@ -8,11 +8,11 @@
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/rwsem.h>
-#include <linux/xarray.h>
 #include <rdma/ib_mr.h>
 
 struct dentry;
 struct ibmr_arm;
+struct ibmr_key_leaf;
 struct ibmr_regqp;
 
 /* Our directory in debugfs; each device has one below it. */
@@ -26,7 +26,6 @@ extern struct dentry *ibmr_debugfs_root;
  * @gone: set under @removal; non-sleeping paths read it under RCU
  * @pd_lock: guards @pds and the user counts of what is in it
  * @pds: PD states by address of the ib_pd
- * @keys: what a key leads to, by key index (key >> 8): struct ibmr_keyed
  * @mag_lock: guards what follows it
  * @mags: magazines
  * @windows: memory windows
@@ -45,6 +44,7 @@ extern struct dentry *ibmr_debugfs_root;
  * @name: its name when it was added
  * @debugfs: its directory
  * @rcu: non-sleeping lookups may still read it
+ * @keys: what a key leads to, see keys.h
  */
 struct ibmr_dev {
 	struct ib_device *ibdev;
@@ -53,7 +53,6 @@ struct ibmr_dev {
 	bool gone;
 	struct mutex pd_lock;
 	DECLARE_HASHTABLE(pds, 6);
-	struct xarray keys;
 	struct mutex mag_lock;
 	struct list_head mags;
 	struct list_head windows;
@@ -72,6 +71,7 @@ struct ibmr_dev {
 	char name[IB_DEVICE_NAME_MAX];
 	struct dentry *debugfs;
 	struct rcu_head rcu;
+	struct ibmr_key_leaf *keys[1 << 12];
 };
 
 /**
@@ -105,8 +105,15 @@ struct ibmr_pd {
 /* What dev->keys holds: the head of a structure that lives until an RCU grace period is over. */
 enum ibmr_keyed_kind { IBMR_KEYED_REG, IBMR_KEYED_ARMED };
 
+/**
+ * struct ibmr_keyed - head of what a key leads to
+ * @kind: what it is
+ * @lkey: the local key of a registration that has memory of its own and is not invalidated; else
+ *        that of no key that leads here
+ */
 struct ibmr_keyed {
 	enum ibmr_keyed_kind kind;
+	u32 lkey;
 };
 
 /* device.c */

@@ -18,6 +18,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "keys.h"
 #include "core.h"
 #include "debugfs.h"
 #include "dma.h"
@@ -50,11 +51,18 @@ struct ibmr_dev *ibmr_dev_look_up(struct ib_device *device)
 	return ib_get_client_data(device, &ibmr_client);
 }
 
+static void dev_free(struct rcu_head *rcu)
+{
+	struct ibmr_dev *dev = container_of(rcu, struct ibmr_dev, rcu);
+
+	ibmr_keys_free(dev);
+	kvfree(dev);
+}
+
 void ibmr_dev_put(struct ibmr_dev *dev)
 {
 	if (refcount_dec_and_test(&dev->refs)) {
-		WARN_ON(!xa_empty(&dev->keys));
-		kfree_rcu(dev, rcu);
+		call_rcu(&dev->rcu, dev_free);
 	}
 }
 IBMR_EXPORT_INTERNAL(ibmr_dev_put);
@@ -329,7 +337,7 @@ static int ibmr_add_one(struct ib_device *device)
 	if (!device->ops.alloc_pd || !device->ops.dereg_mr)
 		return -EOPNOTSUPP;
 
-	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	dev = kvzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
 	dev->ibdev = device;
@@ -341,12 +349,12 @@ static int ibmr_add_one(struct ib_device *device)
 	mutex_init(&dev->mag_lock);
 	INIT_LIST_HEAD(&dev->mags);
 	INIT_LIST_HEAD(&dev->windows);
-	xa_init(&dev->keys);
+	BUILD_BUG_ON(ARRAY_SIZE(dev->keys) != IBMR_KEY_SLOTS);
 	ibmr_debugfs_add(dev);
 	err = ibmr_dma_dev_add(device, dev->debugfs);
 	if (err) {
 		ibmr_debugfs_remove(dev);
-		kfree(dev);
+		kvfree(dev);
 		return err;
 	}
 	ib_set_client_data(device, &ibmr_client, dev);

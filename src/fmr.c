@@ -166,7 +166,7 @@ static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int
 	fmr->maps++;
 	fmr->fmr.lkey = a->key;
 	fmr->fmr.rkey = a->key;
-	ibmr_publish(a, fmr->fmr.pd);
+	ibmr_publish(a->drv, fmr->fmr.pd);
 	spin_unlock(&mag->lock);
 out:
 	ibmr_live_end(flags);

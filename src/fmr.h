@@ -24,7 +24,7 @@ bool ibmr_fmr_map_merged(struct ib_mr *drv, const u64 *pages, unsigned int nr, u
 			 unsigned int page_shift);
 
 /* Do the first two touch, or the last two? Then others may as well. */
-static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned int nr)
+static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned long nr)
 {
 	return pages[1] - pages[0] == PAGE_SIZE ||
 	       (nr > 8 && pages[nr - 1] - pages[nr - 2] == PAGE_SIZE);
@@ -46,26 +46,23 @@ static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned int nr)
  * Return: whether all of it was mapped.
  */
 static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pages,
-					       unsigned int nr, u64 iova)
+					       unsigned long nr, u64 iova)
 {
-	const u64 *page = pages, *stop = pages + (nr & ~7U);
 	struct scatterlist *plain = this_cpu_ptr(ibmr_plain)->sgl, *sg = plain;
+	const u64 *page = pages, *end = pages + nr;
+	int n;
 
-	if (nr == 1) {
-		sg_dma_address(plain) = *pages;
+	if (nr == 1)
 		goto map;
-	}
 	if (unlikely(ibmr_fmr_touch(pages, nr)))
 		return ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
-	for (; page != stop; page += 8, sg += 8) {
+	if (nr & 1)
+		sg_dma_address(sg++) = *page++;
+	if (nr & 2) {
 		sg_dma_address(&sg[0]) = page[0];
 		sg_dma_address(&sg[1]) = page[1];
-		sg_dma_address(&sg[2]) = page[2];
-		sg_dma_address(&sg[3]) = page[3];
-		sg_dma_address(&sg[4]) = page[4];
-		sg_dma_address(&sg[5]) = page[5];
-		sg_dma_address(&sg[6]) = page[6];
-		sg_dma_address(&sg[7]) = page[7];
+		page += 2;
+		sg += 2;
 	}
 	if (nr & 4) {
 		sg_dma_address(&sg[0]) = page[0];
@@ -75,18 +72,27 @@ static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pag
 		page += 4;
 		sg += 4;
 	}
-	if (nr & 2) {
+	for (; page != end; page += 8, sg += 8) {
 		sg_dma_address(&sg[0]) = page[0];
 		sg_dma_address(&sg[1]) = page[1];
-		page += 2;
-		sg += 2;
+		sg_dma_address(&sg[2]) = page[2];
+		sg_dma_address(&sg[3]) = page[3];
+		sg_dma_address(&sg[4]) = page[4];
+		sg_dma_address(&sg[5]) = page[5];
+		sg_dma_address(&sg[6]) = page[6];
+		sg_dma_address(&sg[7]) = page[7];
 	}
-	if (nr & 1)
-		sg_dma_address(sg) = *page;
 map:
-	sg_dma_address(plain) &= PAGE_MASK;
-	return likely(ibmr_live_map(drv, plain, nr, (u64)nr << PAGE_SHIFT, iova, PAGE_SHIFT)) ||
-	       ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
+	sg_dma_address(plain) = *pages & PAGE_MASK;
+	ibmr_lockdep_off();
+	n = ibmr_map_mr_sg(drv, plain, nr, PAGE_SIZE);
+	ibmr_lockdep_on();
+	if (likely(n == (int)nr && drv->length == nr << PAGE_SHIFT)) {
+		drv->iova = iova;
+		return true;
+	}
+	drv->length = 0;
+	return ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
 }
 
 /* The same for pages of any size. */

@@ -10,8 +10,8 @@
  * Map: an entry and an armed MR are taken under the lock; the MR is mapped, parked, and published
  * without it, since the entry and the MR are the caller's alone until then, and interrupts are off
  * from before the lock is taken until after the MR was published. The removal of a device, which
- * withdraws all there is, first sets mag->gone under the lock and then waits for such sections. So
- * whoever did not see @gone has published before removal looks. Unmap: under the lock, the MR is
+ * withdraws all there is, first closes the stock under the lock and then waits for such sections.
+ * So whoever got an MR has published before removal looks. Unmap: under the lock, the MR is
  * withdrawn and retired, and the entry is free.
  *
  * With cache there is more to it: the free list is in order of release, an entry that is taken may
@@ -113,7 +113,7 @@ static __always_inline struct pool_entry *take(struct ib_fmr_pool *pool, struct 
 	if (unlikely(mag->gone || !e))
 		goto none;
 	a = e->armed;
-	if (unlikely(a)) {		/* kept for its key, see key_maps */
+	if (a) {			/* kept for its key, see key_maps */
 		a->uses++;
 	} else {
 		a = ibmr_mag_take(mag);
@@ -121,9 +121,34 @@ static __always_inline struct pool_entry *take(struct ib_fmr_pool *pool, struct 
 			goto none;
 	}
 	pool->free = e->next;
-	pool->users++;
+	if (!pool->plain)
+		pool->users++;
 	spin_unlock(&mag->lock);
 	*armed = a;
+	return e;
+
+none:
+	spin_unlock(&mag->lock);
+	return NULL;
+}
+
+/* The same from a plain pool; the MR is the entry's then. */
+static __always_inline struct pool_entry *take_plain(struct ib_fmr_pool *pool)
+{
+	struct ibmr_mag *mag = pool->mag;
+	struct pool_entry *e;
+	struct ibmr_armed *a;
+
+	spin_lock(&mag->lock);
+	e = pool->free;
+	if (unlikely(!e))
+		goto none;
+	a = ibmr_mag_take(mag);
+	if (unlikely(!a))
+		goto none;
+	pool->free = e->next;
+	e->armed = a;
+	spin_unlock(&mag->lock);
 	return e;
 
 none:
@@ -164,24 +189,41 @@ static noinline void untake(struct ib_fmr_pool *pool, struct pool_entry *e, stru
 		a->uses--;
 	if (e->mapped)
 		hlist_add_head(&e->pub.cache_node, bucket(pool, e->pub.page_list[0]));
-	pool->users--;
+	if (!pool->plain)
+		pool->users--;
 	ibmr_pool_free(pool, e);
 	spin_unlock(&pool->mag->lock);
 }
 
-/* --- publishing: @a maps what was asked for and becomes the entry's --- */
-
-static __always_inline void publish(struct ib_fmr_pool *pool, struct pool_entry *e,
-				    struct ibmr_armed *a, u64 iova)
+/* The map of a plain pool failed. */
+static noinline void untake_plain(struct ib_fmr_pool *pool, struct pool_entry *e)
 {
-	e->armed = a;
+	struct ibmr_armed *a = e->armed;
+
+	e->armed = NULL;
+	e->pub.remap_count--;
+	untake(pool, e, a);
+}
+
+/* --- publishing --- */
+
+/* What the caller is told; nobody can use it before the MR is published. */
+static __always_inline void tell(struct pool_entry *e, const struct ibmr_armed *a, u64 iova)
+{
 	/* Two stores; the compiler would join them, which is longer. */
 	WRITE_ONCE(e->fmr.lkey, a->key);
 	WRITE_ONCE(e->fmr.rkey, a->key);
 	e->pub.ref_count = 1;
 	e->pub.remap_count++;
 	e->pub.io_virtual_address = iova;
-	ibmr_publish(a, pool->pd);
+}
+
+/* @a maps what was asked for and becomes the entry's. */
+static void publish(struct pool_entry *e, struct ibmr_armed *a, u64 iova)
+{
+	e->armed = a;
+	tell(e, a, iova);
+	ibmr_publish(a->drv, e->fmr.pd);
 }
 
 /*
@@ -194,7 +236,7 @@ static void publish_cached(struct ib_fmr_pool *pool, struct pool_entry *e, struc
 	spin_lock(&pool->mag->lock);
 	if (e->mapped)
 		ibmr_pool_withdraw(pool, e);
-	publish(pool, e, a, iova);
+	publish(e, a, iova);
 	e->mapped = true;
 	e->pub.page_list_len = list_len;
 	if (list_len) {
@@ -238,7 +280,8 @@ static enum ib_mr_reason none_taken(const struct ib_fmr_pool *pool)
 }
 
 /* What is wrong with it? Called when something is, or when it takes a closer look to tell. */
-static noinline enum ib_mr_reason check_phys(const struct ib_fmr_pool *pool, int list_len, u64 iova)
+static noinline enum ib_mr_reason look_closer(const struct ib_fmr_pool *pool, int list_len,
+					      u64 iova)
 {
 	const unsigned int shift = pool->param.page_shift;
 
@@ -251,18 +294,31 @@ static noinline enum ib_mr_reason check_phys(const struct ib_fmr_pool *pool, int
 	return ibmr_access_range(iova, (u64)list_len << shift);
 }
 
+static __always_inline enum ib_mr_reason check_phys(const struct ib_fmr_pool *pool, int list_len,
+						    u64 iova)
+{
+	if (unlikely((unsigned int)list_len - 1 >= (unsigned int)pool->param.max_pages_per_fmr ||
+		     iova & pool->page_mask || ibmr_fail_map || iova > IBMR_IOVA_PLAIN))
+		return look_closer(pool, list_len, iova);
+	return IB_MR_WHY_OK;
+}
+
 /* --- the calls --- */
 
-/* With cache, or pages of another size than PAGE_SIZE. */
+/* Whatever is not the usual: of pools that are not plain, refusals, tests. */
 static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u64 *page_list,
 					      int list_len, u64 iova)
 {
-	struct ib_pool_fmr *hit = pool->buckets ? cache_hit(pool, page_list, list_len, iova) : NULL;
-	enum ib_mr_reason why = IB_MR_WHY_OK;
+	static const char call[] = "ib_fmr_pool_map_phys";
+	enum ib_mr_reason why = check_phys(pool, list_len, iova);
+	struct ib_pool_fmr *hit;
 	struct pool_entry *e;
 	struct ibmr_armed *a;
 	unsigned long flags;
 
+	if (unlikely(why))
+		return pool_refuse(pool, why, call);
+	hit = pool->buckets ? cache_hit(pool, page_list, list_len, iova) : NULL;
 	if (likely(hit))
 		return hit;
 	ibmr_live_begin(&flags);
@@ -276,10 +332,10 @@ static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u6
 	} else if (pool->buckets) {
 		publish_cached(pool, e, a, iova, page_list, list_len);
 	} else {
-		publish(pool, e, a, iova);
+		publish(e, a, iova);
 	}
 	ibmr_live_end(flags);
-	return why ? pool_refuse(pool, why, "ib_fmr_pool_map_phys") : &e->pub;
+	return why ? pool_refuse(pool, why, call) : &e->pub;
 }
 
 /**
@@ -296,33 +352,34 @@ static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u6
 struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_list, int list_len,
 					 u64 io_virtual_address)
 {
-	enum ib_mr_reason why;
+	unsigned long nr = (unsigned int)list_len;
 	struct pool_entry *e;
 	struct ibmr_armed *a;
+	enum ib_mr_reason why;
 	unsigned long flags;
+	struct ib_mr *drv;
 
-	if (unlikely((unsigned int)list_len - 1 >= (unsigned int)pool->param.max_pages_per_fmr ||
-		     io_virtual_address & pool->page_mask || ibmr_fail_map ||
-		     io_virtual_address > IBMR_IOVA_PLAIN)) {
-		why = check_phys(pool, list_len, io_virtual_address);
-		if (why)
-			return pool_refuse(pool, why, __func__);
-	}
-	if (unlikely(pool->other))
+	if (unlikely((unsigned int)nr - 1 >= pool->short_pages ||
+		     offset_in_page(io_virtual_address) || ibmr_fail_map ||
+		     io_virtual_address > IBMR_IOVA_PLAIN))
 		return map_other(pool, page_list, list_len, io_virtual_address);
+	OPTIMIZER_HIDE_VAR(nr);		/* one register for it, not two */
 
 	ibmr_live_begin(&flags);
-	e = take(pool, &a);
+	e = take_plain(pool);
 	if (unlikely(!e)) {
 		why = none_taken(pool);
 		goto refuse;
 	}
-	if (unlikely(!ibmr_fmr_map_plain(a->drv, page_list, list_len, io_virtual_address))) {
-		untake(pool, e, a);
+	a = e->armed;
+	drv = a->drv;
+	tell(e, a, io_virtual_address);
+	if (unlikely(!ibmr_fmr_map_plain(drv, page_list, nr, io_virtual_address))) {
+		untake_plain(e->pub.pool, e);
 		why = IB_MR_WHY_FMR_ARGS;
 		goto refuse;
 	}
-	publish(pool, e, a, io_virtual_address);
+	ibmr_publish(drv, e->fmr.pd);
 	ibmr_live_end(flags);
 	return &e->pub;
 
@@ -382,7 +439,7 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 	if (pool->buckets)
 		publish_cached(pool, e, a, iova, NULL, 0);
 	else
-		publish(pool, e, a, iova);
+		publish(e, a, iova);
 	ibmr_live_end(flags);
 	return &e->pub;
 
@@ -431,25 +488,26 @@ static noinline void release(struct ib_fmr_pool *pool, struct pool_entry *e)
  */
 int ib_fmr_pool_unmap(struct ib_pool_fmr *fmr)
 {
-	struct pool_entry *e = ibmr_pool_entry(fmr);
 	struct ib_fmr_pool *pool = fmr->pool;
 	struct ibmr_mag *mag = pool->mag;
+	struct pool_entry *e;
 	struct ibmr_armed *a;
 	unsigned long flags;
 
 	spin_lock_irqsave(&mag->lock, flags);
-	if (likely(!--fmr->ref_count)) {
-		if (likely(pool->plain)) {
-			a = e->armed;
-			e->armed = NULL;
-			e->next = pool->free;
-			pool->free = e;
-			pool->users--;
-			ibmr_mag_retire(mag, a);
-		} else {
-			release(pool, e);
-		}
+	if (unlikely(--fmr->ref_count))
+		goto out;
+	e = ibmr_pool_entry(fmr);
+	if (unlikely(!pool->plain)) {
+		release(pool, e);
+		goto out;
 	}
+	a = e->armed;
+	e->armed = NULL;
+	e->next = pool->free;
+	pool->free = e;
+	ibmr_mag_retire(mag, a);
+out:
 	spin_unlock_irqrestore(&mag->lock, flags);
 	return 0;
 }

@@ -280,8 +280,9 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 	pool->param = *params;
 	pool->wake = params->flush_function;
 	pool->plain = !params->cache && params->key_maps <= 1 && !pool->wake;
-	pool->other = params->cache || params->page_shift != PAGE_SHIFT;
 	pool->page_mask = (1ULL << params->page_shift) - 1;
+	if (pool->plain && params->page_shift == PAGE_SHIFT)
+		pool->short_pages = params->max_pages_per_fmr;
 	pool->pd = pd;
 	pool->ipd = ipd;	/* with the user that ibmr_enter() counted */
 	pool->mag = ibmr_mag_create(dev, ibmr_access_driver(params->access),
@@ -336,12 +337,13 @@ void ib_destroy_fmr_pool(struct ib_fmr_pool *pool)
 		return;
 	cancel_delayed_work_sync(&pool->idle);
 	spin_lock_irq(&pool->mag->lock);
-	users = pool->users;
+	users = pool->plain ? pool->mag->in_use : pool->users;
 	if (users) {
 		pool->destroyed = true;
 		pool->wake = true;
 		pool->plain = false;
-		pool->users++;		/* ours: no release frees it before we are through */
+		pool->short_pages = 0;
+		pool->users = users + 1; /* ours: no release frees it before we are through */
 		pool->param.flush_function = NULL;
 	}
 	spin_unlock_irq(&pool->mag->lock);

@@ -23,7 +23,8 @@ struct pool_entry {
  * struct ib_fmr_pool - a pool
  * @mag: its magazine; mag->lock guards what follows
  * @plain: neither cache nor key_maps nor anybody to be woken: a release has one way to go
- * @other: with cache, or of another page size than PAGE_SIZE: a map is not the short one
+ * @short_pages: longest page list that goes the short way; 0 when none does: not @plain, or pages of
+ *               another size than PAGE_SIZE
  * @page_mask: bits of an address within a page
  * @free: entries to take, without cache: the last one released is the first to be taken
  * @free_list: the same with cache: the one released first is
@@ -31,7 +32,7 @@ struct pool_entry {
  * @dirty: released since the last flush; not counted when @plain, where nobody asks
  * @wake: the flush work wants to know of releases
  * @fence: the next flush is a fence
- * @users: entries in use
+ * @users: entries in use; when @plain, mag->in_use says it
  * @req: flushes asked for
  * @done: flushes carried out
  * @destroyed: ib_destroy_fmr_pool() was called, and left entries in use
@@ -50,7 +51,7 @@ struct ib_fmr_pool {
 	struct list_head free_list;
 	struct hlist_head *buckets;
 	bool plain;
-	bool other;
+	unsigned int short_pages;
 	u64 page_mask;
 	int dirty;
 	bool wake;

@@ -20,6 +20,7 @@ static enum ib_mr_reason reg_invalidated(struct ibmr_reg *reg, const struct ib_p
 		return IB_MR_WHY_OTHER_PD;
 	if (!reg->mem)
 		return IB_MR_WHY_WRONG_KIND;	/* a DMA MR has no such state */
+	WRITE_ONCE(reg->keyed.lkey, ~key);
 	WRITE_ONCE(reg->invalidated, true);
 	return IB_MR_WHY_OK;
 }
@@ -75,7 +76,7 @@ int ib_mr_invalidated(struct ib_pd *pd, u32 key)
 	if (!dev || READ_ONCE(dev->gone))
 		why = IB_MR_WHY_NO_DEVICE;
 	else
-		keyed = xa_load(&dev->keys, key >> 8);
+		keyed = ibmr_key_find(dev, key);
 	if (keyed && keyed->kind == IBMR_KEYED_REG)
 		why = reg_invalidated(container_of(keyed, struct ibmr_reg, keyed), pd, key);
 	else if (keyed)

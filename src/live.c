@@ -164,7 +164,7 @@ static enum verdict parked_first(struct probe *p)
 
 static enum verdict published_first(struct probe *p)
 {
-	ibmr_publish(&p->a, p->pd);
+	ibmr_publish(p->a.drv, p->pd);
 	return read_back(p, 0);
 }
 
@@ -193,7 +193,7 @@ static enum verdict parked_again(struct probe *p)
 
 static enum verdict published_again(struct probe *p)
 {
-	ibmr_publish(&p->a, p->pd);
+	ibmr_publish(p->a.drv, p->pd);
 	return read_back(p, 1);
 }
 

@@ -36,6 +36,7 @@
 #include "access.h"
 #include "compat.h"
 #include "fault.h"
+#include "keys.h"
 #include "magazine.h"
 #include "regqp.h"
 
@@ -380,6 +381,7 @@ struct ibmr_mag *ibmr_mag_create(struct ibmr_dev *dev, int access, unsigned int 
 	refcount_set(&mag->refs, 1);
 	mag->dev = dev;
 	refcount_inc(&dev->refs);
+	mag->park = dev->park;
 	mag->access = access;
 	mag->capacity = capacity;
 	mag->flags = flags;
@@ -535,18 +537,21 @@ void ibmr_mags_remove(struct ibmr_dev *dev)
 	struct ibmr_keyed *keyed;
 	struct ibmr_mag *mag;
 	struct ibmr_armed *a;
-	unsigned long index;
+	u32 index;
 
 	WRITE_ONCE(dev->carrier, NULL);
 	list_for_each_entry(mag, &dev->mags, entry) {
 		spin_lock_irq(&mag->lock);
 		mag->gone = true;
+		/* A map that finds the stock empty need not ask why until then. */
+		while ((a = ibmr_stack_pop(&mag->stock)))
+			ibmr_stack_push(&mag->due, a);
 		spin_unlock_irq(&mag->lock);
 	}
-	/* Live maps that began before are over, and published, after this. */
+	/* Live maps that took an MR before are over, and published, after this. */
 	synchronize_rcu();
 
-	xa_for_each(&dev->keys, index, keyed) {
+	for (index = 0; (keyed = ibmr_key_next(dev, &index)); index++) {
 		struct ib_mr *drv;
 
 		if (keyed->kind != IBMR_KEYED_ARMED)
@@ -557,12 +562,12 @@ void ibmr_mags_remove(struct ibmr_dev *dev)
 		drv = a->drv;
 		a->drv = NULL;
 		spin_unlock_irq(&a->mag->lock);
-		xa_erase(&dev->keys, index);
+		ibmr_key_remove(dev, index << 8, keyed);
 		ib_dereg_mr_user(drv, NULL);
 	}
 	list_for_each_entry(mag, &dev->mags, entry) {
 		spin_lock_irq(&mag->lock);
-		while ((a = ibmr_stack_pop(&mag->stock)) || (a = ibmr_stack_pop(&mag->retired)) ||
+		while ((a = ibmr_stack_pop(&mag->retired)) ||
 		       (a = ibmr_stack_pop(&mag->quarantine)) || (a = ibmr_stack_pop(&mag->due))) {
 			mag->created--;
 			ibmr_armed_free(a);

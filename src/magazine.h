@@ -60,7 +60,7 @@ struct ibmr_stack {
  * @stock: ready for use
  * @low: when @stock falls below this the worker is called
  * @kicked: it is
- * @gone: the device was removed
+ * @gone: the device was removed; @stock is empty then, and stays so
  * @dying: being destroyed
  * @tagged: some MR was ever given a tag
  * @in_use: taken
@@ -82,6 +82,7 @@ struct ibmr_stack {
  * @hand: held while the worker, or a flush, has MRs in hand that were not fenced
  * @refs: owners, the worker, a grace period
  * @dev: device
+ * @park: PD that MRs not in use are in; the device's
  * @access: rights every MR is armed with
  * @capacity: pages of PAGE_SIZE in each
  * @flags: IBMR_MAG_*
@@ -119,6 +120,7 @@ struct ibmr_mag {
 	struct mutex hand;
 	refcount_t refs;
 	struct ibmr_dev *dev;
+	struct ib_pd *park;
 	int access;
 	unsigned int capacity;
 	unsigned int flags;
@@ -275,21 +277,24 @@ static __always_inline bool ibmr_live_map(struct ib_mr *drv, struct scatterlist 
 }
 
 /* Let the mapping be reached. It was made before anyone can see the PD. */
-static inline void ibmr_publish(struct ibmr_armed *a, struct ib_pd *pd)
+static inline void ibmr_publish(struct ib_mr *drv, struct ib_pd *pd)
 {
-	smp_store_release(&a->drv->pd, pd);
+	smp_store_release(&drv->pd, pd);
 }
 
 /*
  * Nobody is let in any more from here on. A packet that was let in may still be copying: the pages
  * may be given away, but not yet to anybody to whom that copy could do harm (ibmr_mag_fence()).
  */
+static inline void ibmr_withdraw_drv(struct ib_mr *drv, struct ib_pd *park)
+{
+	WRITE_ONCE(drv->pd, park);
+	WRITE_ONCE(drv->length, 0);
+}
+
 static inline void ibmr_withdraw(struct ibmr_armed *a, struct ibmr_dev *dev)
 {
-	struct ib_mr *drv = a->drv;
-
-	WRITE_ONCE(drv->pd, dev->park);
-	WRITE_ONCE(drv->length, 0);
+	ibmr_withdraw_drv(a->drv, dev->park);
 }
 
 /* Under mag->lock, as are the next two. NULL when there is none; the worker is called then. */
@@ -308,21 +313,23 @@ static inline struct ibmr_armed *ibmr_mag_take(struct ibmr_mag *mag)
 	return a;
 }
 
-/* Back to the stock: it was taken and never published. */
+/* Back to the stock, unless that was closed meanwhile: it was taken and never published. */
 static inline void ibmr_mag_untake(struct ibmr_mag *mag, struct ibmr_armed *a)
 {
 	mag->in_use--;
-	ibmr_stack_push(&mag->stock, a);
+	ibmr_stack_push(mag->gone ? &mag->due : &mag->stock, a);
 }
 
 /* The user is done with it: nobody is let in any more. */
 static inline void ibmr_mag_retire(struct ibmr_mag *mag, struct ibmr_armed *a)
 {
-	if (unlikely(!a->drv)) {
+	struct ib_mr *drv = a->drv;
+
+	if (unlikely(!drv)) {
 		ibmr_mag_bury(mag, a);
 		return;
 	}
-	ibmr_withdraw(a, mag->dev);
+	ibmr_withdraw_drv(drv, mag->park);
 	mag->in_use--;
 	ibmr_stack_push(&mag->retired, a);
 	/* The end of a grace period under way calls the worker anyway. */

@@ -19,6 +19,9 @@
  * @stale: its owner unmapped it; it stays pinned and safe, but nobody sees it any more
  * @ibdev: device of @sgt
  * @sgt: DMA mapping of kernel memory, on devices that have one
+ * @mapped: what the core mapped for the device; the memory begins @skip bytes inside it and may end
+ *          before it does. NULL where the runs are all there is
+ * @skip: see @mapped
  * @rcu: translation may still read @pv
  */
 struct ibmr_mem {
@@ -30,6 +33,8 @@ struct ibmr_mem {
 	bool stale;
 	struct ib_device *ibdev;
 	struct sg_table sgt;
+	struct sg_table *mapped;
+	unsigned int skip;
 	struct rcu_head rcu;
 };
 

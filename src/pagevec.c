@@ -9,7 +9,8 @@
  *
  * A vector is built in two passes over its source: the first counts and validates, the second
  * fills an array of exactly that size. That costs a second walk and saves regrowing, and it keeps
- * the promise that a scattered page costs 16 bytes.
+ * the promise that a scattered page costs 16 bytes. User memory comes merged already, so there the
+ * number of entries is the number of runs, and one walk does.
  *
  * Overflow: an address plus a length is formed only here and only after both were checked; "end"
  * is exclusive everywhere. Comparisons elsewhere go by subtraction.
@@ -39,15 +40,7 @@ struct ibmr_pagevec_builder {
 	u32 nr;
 };
 
-/**
- * ibmr_pagevec_add() - append one piece to the vector being built
- * @b: builder, as the feed was given it
- * @addr: device address of the first byte
- * @len: bytes, not 0
- *
- * Return: IB_MR_WHY_OK, or why the piece cannot be taken.
- */
-enum ib_mr_reason ibmr_pagevec_add(struct ibmr_pagevec_builder *b, u64 addr, u64 len)
+static __always_inline enum ib_mr_reason add(struct ibmr_pagevec_builder *b, u64 addr, u64 len)
 {
 	u64 end, total;
 
@@ -67,6 +60,31 @@ enum ib_mr_reason ibmr_pagevec_add(struct ibmr_pagevec_builder *b, u64 addr, u64
 	}
 	b->end = end;
 	b->length = total;
+	return IB_MR_WHY_OK;
+}
+
+/**
+ * ibmr_pagevec_add() - append one piece to the vector being built
+ * @b: builder, as the feed was given it
+ * @addr: device address of the first byte
+ * @len: bytes, not 0
+ *
+ * Return: IB_MR_WHY_OK, or why the piece cannot be taken.
+ */
+enum ib_mr_reason ibmr_pagevec_add(struct ibmr_pagevec_builder *b, u64 addr, u64 len)
+{
+	return add(b, addr, len);
+}
+
+static enum ib_mr_reason runs_alloc(struct ibmr_pagevec *pv, u32 nr)
+{
+	pv->runs = &pv->one;
+	if (nr > 1) {
+		pv->runs = ibmr_should_fail() ? NULL :
+			kvmalloc_array(nr, sizeof(*pv->runs), GFP_KERNEL | __GFP_NOWARN);
+		if (!pv->runs)
+			return IB_MR_WHY_NO_MEMORY;
+	}
 	return IB_MR_WHY_OK;
 }
 
@@ -93,14 +111,9 @@ enum ib_mr_reason ibmr_pagevec_build(struct ibmr_pagevec *pv, ibmr_feed_fn feed,
 		return IB_MR_WHY_EMPTY;
 
 	nr = b.nr;
-	pv->runs = &pv->one;
-	if (nr > 1) {
-		pv->runs = ibmr_should_fail() ? NULL :
-			kvmalloc_array(nr, sizeof(*pv->runs), GFP_KERNEL | __GFP_NOWARN);
-		if (!pv->runs)
-			return IB_MR_WHY_NO_MEMORY;
-	}
-
+	why = runs_alloc(pv, nr);
+	if (why)
+		return why;
 	b = (struct ibmr_pagevec_builder){ .runs = pv->runs };
 	feed(&b, ctx);
 	WARN_ON_ONCE(b.nr != nr);
@@ -110,6 +123,29 @@ enum ib_mr_reason ibmr_pagevec_build(struct ibmr_pagevec *pv, ibmr_feed_fn feed,
 }
 IBMR_EXPORT_INTERNAL(ibmr_pagevec_build);
 IBMR_EXPORT_INTERNAL(ibmr_pagevec_add);
+
+/* The same from a scatterlist whose entries do not touch, in one walk; if some do, in two. */
+enum ib_mr_reason ibmr_pagevec_build_sg(struct ibmr_pagevec *pv, const struct ibmr_sg_list *list)
+{
+	struct ibmr_pagevec_builder b = {};
+	enum ib_mr_reason why;
+
+	memset(pv, 0, sizeof(*pv));
+	why = runs_alloc(pv, list->nr);
+	if (why)
+		return why;
+	b.runs = pv->runs;
+	why = ibmr_feed_sg(&b, list);
+	if (!why && !b.nr)
+		why = IB_MR_WHY_EMPTY;
+	if (why || b.nr < list->nr) {
+		ibmr_pagevec_free(pv);
+		return why ? why : ibmr_pagevec_build(pv, ibmr_feed_sg, list);
+	}
+	pv->nr = b.nr;
+	pv->length = b.length;
+	return IB_MR_WHY_OK;
+}
 
 void ibmr_pagevec_free(struct ibmr_pagevec *pv)
 {
@@ -173,7 +209,7 @@ enum ib_mr_reason ibmr_feed_sg(struct ibmr_pagevec_builder *b, const void *sg_li
 			len = left;
 		if (!left)
 			break;
-		why = ibmr_pagevec_add(b, addr, len);
+		why = add(b, addr, len);
 		if (why)
 			return why;
 		left -= len;
@@ -192,17 +228,17 @@ IBMR_EXPORT_INTERNAL(ibmr_feed_sg);
  */
 u32 ibmr_pagevec_find(const struct ibmr_pagevec *pv, u64 offset)
 {
-	u32 lo = 0, hi = pv->nr;
+	const struct ibmr_run *run = pv->runs;
+	u32 nr = pv->nr;
 
-	while (hi - lo > 1) {
-		u32 mid = lo + (hi - lo) / 2;
+	/* No branch but the loop's: which half it is nobody can foretell. */
+	while (nr > 1) {
+		u32 half = nr / 2;
 
-		if (pv->runs[mid].start <= offset)
-			lo = mid;
-		else
-			hi = mid;
+		run = run[half].start <= offset ? run + half : run;
+		nr -= half;
 	}
-	return lo;
+	return run - pv->runs;
 }
 IBMR_EXPORT_INTERNAL(ibmr_pagevec_find);
 

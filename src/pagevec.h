@@ -2,6 +2,7 @@
 #ifndef IBMR_PAGEVEC_H
 #define IBMR_PAGEVEC_H
 
+#include <linux/math64.h>
 #include <linux/scatterlist.h>
 #include <linux/types.h>
 #include <rdma/ib_mr.h>
@@ -58,6 +59,7 @@ struct ibmr_sg_list {
 
 enum ib_mr_reason ibmr_feed_phys(struct ibmr_pagevec_builder *b, const void *phys_list);
 enum ib_mr_reason ibmr_feed_sg(struct ibmr_pagevec_builder *b, const void *sg_list);
+enum ib_mr_reason ibmr_pagevec_build_sg(struct ibmr_pagevec *pv, const struct ibmr_sg_list *list);
 
 static inline u64 ibmr_run_end(const struct ibmr_pagevec *pv, u32 i)
 {
@@ -70,6 +72,20 @@ static inline u64 ibmr_run_len(const struct ibmr_pagevec *pv, u32 i)
 }
 
 u32 ibmr_pagevec_find(const struct ibmr_pagevec *pv, u64 offset);
+
+/*
+ * The same, asked where most runs are of one size, as scattered pages are: then the run's number is
+ * to that of all as the offset is to the length.
+ */
+static inline u32 ibmr_pagevec_at(const struct ibmr_pagevec *pv, u64 offset)
+{
+	u32 i = mul_u64_u64_div_u64(offset, pv->nr, pv->length);
+
+	if (likely(pv->runs[i].start <= offset && offset < ibmr_run_end(pv, i)))
+		return i;
+	return ibmr_pagevec_find(pv, offset);
+}
+
 enum ib_mr_reason ibmr_pagevec_block(const struct ibmr_pagevec *pv, u64 iova, u64 page_size_cap,
 				     unsigned int *shift);
 u64 ibmr_pagevec_blocks(const struct ibmr_pagevec *pv, unsigned int shift);

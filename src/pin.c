@@ -128,7 +128,11 @@ static enum ib_mr_reason pin_refused(struct ibmr_dev *dev, int err, u64 pages)
 	}
 }
 
-/* The runs of what was pinned. Sg entries begin at pages; the memory may begin inside one. */
+/*
+ * The runs of what was pinned. Sg entries begin at pages; the memory may begin inside one. Pages
+ * that can be pinned for long are pages of the linear map (not secretmem, not a device's own), so a
+ * soft device that addresses them as the CPU does finds them.
+ */
 static enum ib_mr_reason umem_runs(struct ibmr_umem *um)
 {
 	struct sg_table *sgt = &um->umem->sgt_append.sgt;
@@ -136,12 +140,12 @@ static enum ib_mr_reason umem_runs(struct ibmr_umem *um)
 		.sgl = sgt->sgl, .nr = sgt->nents, .skip = offset_in_page(um->start),
 		.length = um->length,
 	};
-	enum ib_mr_reason why = ibmr_pagevec_build(&um->mem.pv, ibmr_feed_sg, &list);
+	enum ib_mr_reason why = ibmr_pagevec_build_sg(&um->mem.pv, &list);
 
 	if (!why && um->mem.pv.length != um->length)
 		why = IB_MR_WHY_NOT_MAPPED;
-	if (!why && ib_uses_virt_dma(um->dev->ibdev) && !ibmr_pagevec_linear(&um->mem.pv))
-		why = IB_MR_WHY_NOT_LINEAR;
+	um->mem.mapped = sgt;
+	um->mem.skip = list.skip;
 	return why;
 }
 

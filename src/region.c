@@ -29,6 +29,7 @@
 #include "compat.h"
 #include "fault.h"
 #include "handle.h"
+#include "keys.h"
 #include "magazine.h"
 #include "region.h"
 #include "regqp.h"
@@ -62,15 +63,48 @@ static enum ib_mr_reason reg_dma(struct ibmr_reg *reg)
 	return IB_MR_WHY_OK;
 }
 
+/*
+ * From the list that the core mapped, without another one being made of it. The ends are cut to the
+ * memory meanwhile: the list is the region's own, and nobody else looks at it.
+ */
+static enum ib_mr_reason reg_map_mapped(struct ibmr_reg *reg, unsigned int shift)
+{
+	struct ibmr_mem *mem = reg->mem;
+	struct sg_table *sgt = mem->mapped;
+	struct scatterlist *first = sgt->sgl, *last = NULL, *sg;
+	u64 length = 0, over;
+	int i, n;
+
+	for_each_sg(first, sg, sgt->nents, i) {
+		length += sg_dma_len(sg);
+		last = sg;
+	}
+	over = length - mem->skip - reg->length;
+	if (length < mem->skip + reg->length || over >= sg_dma_len(last))
+		return IB_MR_WHY_NOT_MAPPED;	/* an entry too many, or too few */
+	sg_dma_address(first) += mem->skip;
+	sg_dma_len(first) -= mem->skip;
+	sg_dma_len(last) -= over;
+	n = ib_map_mr_sg(reg->drv, first, sgt->nents, NULL, 1U << shift);
+	sg_dma_len(last) += over;
+	sg_dma_len(first) += mem->skip;
+	sg_dma_address(first) -= mem->skip;
+	return n == sgt->nents && reg->drv->length == reg->length ? IB_MR_WHY_OK :
+								     IB_MR_WHY_DEVICE_PAGES;
+}
+
 /* Give the runs to the driver's MR. */
 static enum ib_mr_reason reg_map(struct ibmr_reg *reg, unsigned int shift)
 {
-	unsigned int nents = ibmr_pagevec_sg_nents(&reg->mem->pv);
 	struct scatterlist one;
 	struct sg_table sgt = { .sgl = &one };
+	unsigned int nents;
 	bool fits;
 	int n;
 
+	if (reg->mem->mapped)
+		return reg_map_mapped(reg, shift);
+	nents = ibmr_pagevec_sg_nents(&reg->mem->pv);
 	if (nents == 1)
 		sg_init_table(&one, 1);
 	else if (ibmr_should_fail() || sg_alloc_table(&sgt, nents, GFP_KERNEL))
@@ -211,11 +245,10 @@ struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 /* Let its key lead to @reg. Fails without memory only, and then changes nothing. */
 int ibmr_reg_publish(struct ibmr_reg *reg)
 {
-	struct xarray *keys = &reg->ipd->dev->keys;
-
 	if (ibmr_should_fail())
 		return -ENOMEM;
-	return xa_err(xa_store(keys, reg->lkey >> 8, &reg->keyed, GFP_KERNEL));
+	reg->keyed.lkey = reg->mem ? reg->lkey : ~reg->lkey;
+	return ibmr_key_add(reg->ipd->dev, reg->lkey, &reg->keyed);
 }
 
 /* The device lets go of it, then so do we. Nobody finds it by its key any more afterwards. */
@@ -223,7 +256,7 @@ void ibmr_reg_destroy(struct ibmr_reg *reg)
 {
 	struct ibmr_dev *dev = reg->ipd->dev;
 
-	xa_cmpxchg(&dev->keys, reg->lkey >> 8, &reg->keyed, NULL, 0);
+	ibmr_key_remove(dev, reg->lkey, &reg->keyed);
 	atomic64_sub(reg->blocks, &dev->blocks);
 	if (ib_dereg_mr_user(reg->drv, NULL))
 		pr_err("%s: the driver did not let go of an MR (key %#x)\n", dev->name, reg->lkey);
@@ -479,7 +512,7 @@ bool ibmr_regions_agree(struct ibmr_dev *dev)
 			users++;
 			blocks += reg->blocks;
 			pd_pinned += ibmr_reg_pinned(reg);
-			if (xa_load(&dev->keys, reg->lkey >> 8) != &reg->keyed)
+			if (ibmr_key_find(dev, reg->lkey) != &reg->keyed)
 				return false;
 		}
 		if (users > ipd->users || pd_regions != atomic_read(&ipd->nr_regions) ||

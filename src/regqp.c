@@ -49,6 +49,7 @@ struct ibmr_regqp {
 	unsigned int gid_from;	/* first GID index to try */
 	unsigned int gid;	/* the one in use */
 	bool ready;
+	/* One chain from the first to the last; what is the same for all of them stays filled in. */
 	struct ib_reg_wr wr[IBMR_REGQP_DEPTH];
 	struct ib_wc wc[8];
 };
@@ -211,6 +212,7 @@ struct ibmr_regqp *ibmr_regqp_create(struct ib_pd *pd, int qp_access, unsigned i
 	struct ib_cq_init_attr cq_attr = { .cqe = IBMR_REGQP_DEPTH + 8 };
 	unsigned int noio = memalloc_noio_save();
 	struct ibmr_regqp *rq;
+	unsigned int i;
 	int err;
 
 	if (rdma_protocol_iwarp(pd->device, rdma_start_port(pd->device))) {
@@ -221,6 +223,10 @@ struct ibmr_regqp *ibmr_regqp_create(struct ib_pd *pd, int qp_access, unsigned i
 	if (!rq) {
 		err = -ENOMEM;
 		goto err;
+	}
+	for (i = 0; i < IBMR_REGQP_DEPTH; i++) {
+		rq->wr[i].wr.wr_id = i;
+		rq->wr[i].wr.next = &rq->wr[i + 1].wr;
 	}
 	rq->pd = pd;
 	rq->qp_access = qp_access;
@@ -337,22 +343,19 @@ static int regqp_wait(struct ibmr_regqp *rq, unsigned int last, unsigned int *ba
  */
 static int regqp_chain(struct ibmr_regqp *rq, unsigned int nr, unsigned int *done)
 {
+	struct ib_send_wr *last = &rq->wr[nr - 1].wr;
 	const struct ib_send_wr *bad_wr;
 	enum ib_wc_status status;
-	unsigned int i;
 	int err;
 
 	*done = 0;
-	for (i = 0; i < nr; i++) {
-		struct ib_send_wr *wr = &rq->wr[i].wr;
-
-		wr->wr_id = i;
-		wr->next = i + 1 < nr ? &rq->wr[i + 1].wr : NULL;
-		wr->send_flags = i + 1 < nr ? 0 : IB_SEND_SIGNALED;
-	}
 	if (ibmr_should_fail())
 		return -EIO;
+	last->next = NULL;
+	last->send_flags = IB_SEND_SIGNALED;
 	err = ib_post_send(rq->qp, &rq->wr[0].wr, &bad_wr);
+	last->next = &rq->wr[nr].wr;
+	last->send_flags = 0;
 	if (err) {
 		/* Some may be queued, none is signalled: forget them all. */
 		regqp_drop_qp(rq);
@@ -397,7 +400,6 @@ int ibmr_regqp_run(struct ibmr_regqp *rq, struct ibmr_regop *ops, unsigned int n
 			const struct ibmr_regop *op = &ops[at + i];
 			struct ib_reg_wr *wr = &rq->wr[i];
 
-			memset(wr, 0, sizeof(*wr));
 			if (op->kind == IBMR_OP_INV) {
 				wr->wr.opcode = IB_WR_LOCAL_INV;
 				wr->wr.ex.invalidate_rkey = op->key;

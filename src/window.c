@@ -292,7 +292,7 @@ static enum ib_mr_reason bind(struct ibmr_window *w, struct ib_qp *qp, struct bi
 		a->window = w;
 		a->tag = b->region;
 		a->mag->tagged = true;
-		ibmr_publish(a, w->mw.pd);
+		ibmr_publish(a->drv, w->mw.pd);
 	}
 	spin_unlock(&a->mag->lock);
 	WRITE_ONCE(b->region->windowed, true);

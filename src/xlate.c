@@ -6,8 +6,9 @@
  * reason instead of a broken queue pair. Questions are asked in the device's own order (key, PD,
  * rights, state, bounds), so that an access that is wrong in two ways is refused for the same one.
  *
- * A key leads to its object through the device's table by index, under RCU, in a time that does not
- * depend on how many there are; inside, the run that holds an address is found by bisection. No
+ * A key leads to its object through the device's table (keys.c), under RCU, in a time that does not
+ * depend on how many there are; inside, the run that holds an address is guessed, as if all were of
+ * one size, which pages are, and else found by bisection. No
  * lock is taken, so all of it works with interrupts off and beside a deregistration, which
  * withdraws the key from the table first. Who touches the memory takes a user of the registration
  * besides, and deregistration waits for users after the device has let go.
@@ -77,7 +78,7 @@ static __always_inline struct ibmr_reg *reg_hit(struct ibmr_dev *dev, const stru
 
 	if (unlikely(!dev))
 		return NULL;
-	keyed = xa_load(&dev->keys, key >> 8);
+	keyed = ibmr_key_find(dev, key);
 	if (unlikely(!keyed || keyed->kind != IBMR_KEYED_REG))
 		return NULL;
 	reg = container_of(keyed, struct ibmr_reg, keyed);
@@ -142,7 +143,7 @@ EXPORT_SYMBOL(ib_mr_check);
  */
 static inline u32 run_at(const struct ibmr_pagevec *pv, u64 off, u64 *addr, u64 *len)
 {
-	u32 i = pv->nr > 1 ? ibmr_pagevec_find(pv, off) : 0;
+	u32 i = pv->nr > 1 ? ibmr_pagevec_at(pv, off) : 0;
 
 	*addr = pv->runs[i].addr + (off - pv->runs[i].start);
 	*len = ibmr_run_end(pv, i) - off;
@@ -204,6 +205,45 @@ static noinline int translate_slow(struct ibmr_dev *dev, const struct ib_pd *pd,
 	return n;
 }
 
+/* Not to be had, or of several runs. */
+static noinline int translate_closer(struct ib_pd *pd, u32 key, u64 iova, u64 length,
+				     struct ib_mr_run *runs, int max)
+{
+	struct ibmr_dev *dev;
+	struct ibmr_reg *reg;
+	int n = -ENOSPC;
+
+	rcu_read_lock();
+	dev = ibmr_dev_rcu(pd->device);
+	reg = reg_hit(dev, pd, key, iova, length, 0, false);
+	if (likely(reg && reg->mem && length))
+		n = pv_runs(&reg->mem->pv, iova - reg->iova, length, runs, max);
+	if (unlikely(n < 0))
+		n = translate_slow(dev, pd, key, iova, length, runs, max);
+	rcu_read_unlock();
+	return n;
+}
+
+/* In a region of several runs. Preemption is off, and on again when it returns. */
+static noinline int translate_one_of(const struct ibmr_reg *reg, u64 iova, u64 length,
+				     struct ib_mr_run *runs, int max)
+{
+	const struct ibmr_pagevec *pv = &reg->mem->pv;
+	u64 off = iova - reg->iova;
+	u32 i = ibmr_pagevec_at(pv, off);
+	struct ib_pd *pd = reg->pd;
+	u32 key = reg->lkey;
+
+	if (likely(length <= ibmr_run_end(pv, i) - off)) {
+		runs->addr = pv->runs[i].addr + (off - pv->runs[i].start);
+		runs->len = length;
+		preempt_enable();
+		return 1;
+	}
+	preempt_enable();
+	return translate_closer(pd, key, iova, length, runs, max);
+}
+
 /**
  * ib_mr_translate() - the memory behind a key and an address
  * @pd: PD of the region
@@ -226,31 +266,40 @@ int ib_mr_translate(struct ib_pd *pd, u32 key, u64 iova, u64 length, struct ib_m
 		    int max_runs)
 {
 	const struct ibmr_pagevec *pv;
+	struct ibmr_keyed *keyed;
 	struct ibmr_dev *dev;
 	struct ibmr_reg *reg;
-	int n;
+	u64 off, last;
 
-	if (no_device(pd))
+	if (unlikely(no_device(pd)))
 		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
-	rcu_read_lock();
-	dev = ibmr_dev_rcu(pd->device);
-	reg = reg_hit(dev, pd, key, iova, length, 0, false);
-	if (likely(reg && reg->mem && length && max_runs > 0)) {
-		pv = &reg->mem->pv;
-		n = 1;
-		if (pv->nr == 1)
-			runs[0] = (struct ib_mr_run){
-				.addr = pv->one.addr + (iova - reg->iova), .len = length,
-			};
-		else
-			n = pv_runs(pv, iova - reg->iova, length, runs, max_runs);
-		if (unlikely(n < 0))
-			n = translate_slow(dev, pd, key, iova, length, runs, max_runs);
-	} else {
-		n = translate_slow(dev, pd, key, iova, length, runs, max_runs);
-	}
-	rcu_read_unlock();
-	return n;
+	/*
+	 * RCU waits for this, too. No function is called on the way, so nothing has to be kept over
+	 * a call; another device than the first is left to who calls one.
+	 */
+	preempt_disable();
+	dev = rcu_dereference_sched(ibmr_first_dev);
+	if (unlikely(!dev || dev->ibdev != pd->device))
+		goto closer;
+	keyed = ibmr_key_find(dev, key);
+	if (unlikely(!keyed || READ_ONCE(keyed->lkey) != key))
+		goto closer;
+	reg = container_of(keyed, struct ibmr_reg, keyed);
+	pv = &reg->mem->pv;
+	off = iova - reg->iova;
+	last = off + length - 1;	/* before @off for a length of 0, and where it wraps */
+	if (unlikely(reg->pd != pd || last < off || last >= reg->length || max_runs < 1))
+		goto closer;
+	if (pv->nr != 1)
+		return translate_one_of(reg, iova, length, runs, max_runs);
+	runs->addr = pv->one.addr + off;
+	runs->len = length;
+	preempt_enable();
+	return 1;
+
+closer:
+	preempt_enable();
+	return translate_closer(pd, key, iova, length, runs, max_runs);
 }
 EXPORT_SYMBOL(ib_mr_translate);
 

@@ -2,6 +2,7 @@
 #ifndef IBMR_XLATE_H
 #define IBMR_XLATE_H
 
+#include "keys.h"
 #include "region.h"
 
 /**
@@ -57,7 +58,7 @@ static inline void ibmr_reg_view(struct ibmr_reg *reg, struct ibmr_view *v)
 /* False when the key's index leads to nothing. Under RCU. */
 static inline bool ibmr_view_find(struct ibmr_dev *dev, u32 key, struct ibmr_view *v)
 {
-	struct ibmr_keyed *keyed = xa_load(&dev->keys, key >> 8);
+	struct ibmr_keyed *keyed = ibmr_key_find(dev, key);
 
 	if (!keyed)
 		return false;

@@ -47,7 +47,10 @@ int bench_rekey(struct bench *b);
 int bench_frwr(struct bench *b);
 int bench_io(struct bench *b);
 int bench_window(struct bench *b);
-int bench_region(struct bench *b);
+int bench_dma(struct bench *b);
+int bench_scale(struct bench *b);
+int bench_user(struct bench *b);
+int bench_smp(struct bench *b);
 
 /* --- results --- */
 

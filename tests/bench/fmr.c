@@ -133,7 +133,7 @@ struct one {
 	unsigned int pages;
 };
 
-static struct ib_pool_fmr *map(struct one *o)
+static __always_inline struct ib_pool_fmr *map(struct one *o)
 {
 	return ib_fmr_pool_map_phys(o->p.pool, o->b->list, o->pages, BENCH_IOVA);
 }
@@ -145,7 +145,7 @@ static int map_unmap(void *arg)
 	return IS_ERR(fmr) ? PTR_ERR(fmr) : ib_fmr_pool_unmap(fmr);
 }
 
-static struct ib_pool_fmr *map_sg(struct one *o)
+static __always_inline struct ib_pool_fmr *map_sg(struct one *o)
 {
 	return ib_fmr_pool_map_sg(o->p.pool, o->b->sgl, o->pages, 0, (u64)o->pages << PAGE_SHIFT,
 				  BENCH_IOVA);
@@ -158,10 +158,49 @@ struct names {
 	const char *both;
 };
 
-static int path(struct one *o, struct ib_pool_fmr *(*do_map)(struct one *o),
-		const struct names *names)
+/*
+ * One call, or two, between two readings of the clock, with as little of our own as can be:
+ * arguments are at hand, and whether it went well is asked afterwards.
+ */
+static __always_inline int together(struct one *o, bool sg, struct bench_samples *s)
 {
-	struct bench_samples *s = kcalloc(3, sizeof(*s), GFP_KERNEL);
+	struct ib_pool_fmr *fmr;
+	unsigned long flags;
+	u64 from;
+
+	local_irq_save(flags);
+	from = bench_clock();
+	fmr = sg ? map_sg(o) : map(o);
+	if (!IS_ERR(fmr)) {
+		ib_fmr_pool_unmap(fmr);
+		bench_sample(s, bench_clock() - from);
+	}
+	local_irq_restore(flags);
+	return PTR_ERR_OR_ZERO(fmr);
+}
+
+static __always_inline int apart(struct one *o, bool sg, struct bench_samples *s)
+{
+	struct ib_pool_fmr *fmr;
+	unsigned long flags;
+	u64 from, mid;
+
+	local_irq_save(flags);
+	from = bench_clock();
+	fmr = sg ? map_sg(o) : map(o);
+	mid = bench_clock();
+	if (!IS_ERR(fmr)) {
+		ib_fmr_pool_unmap(fmr);
+		bench_sample(&s[1], bench_clock() - mid);
+		bench_sample(&s[0], mid - from);
+	}
+	local_irq_restore(flags);
+	return PTR_ERR_OR_ZERO(fmr);
+}
+
+static __always_inline int path(struct one *o, bool sg, const struct names *names)
+{
+	struct bench_samples *s = kcalloc(4, sizeof(*s), GFP_KERNEL);
 	unsigned int k, nr = min_t(unsigned int, bench_pool_ready(&o->p), BURST);
 	int err = 0;
 
@@ -169,30 +208,10 @@ static int path(struct one *o, struct ib_pool_fmr *(*do_map)(struct one *o),
 		kfree(s);
 		return bench_fail("a stock that does not fill", nr);
 	}
-	for (k = 0; k < nr && !err; k++) {
-		struct ib_pool_fmr *fmr;
-		unsigned long flags;
-		u64 from, mid = 0, to;
-
-		local_irq_save(flags);
-		from = bench_clock();
-		fmr = do_map(o);
-		if (k & 1)
-			mid = bench_clock();
-		if (!IS_ERR(fmr))
-			ib_fmr_pool_unmap(fmr);
-		to = bench_clock();
-		local_irq_restore(flags);
-		err = PTR_ERR_OR_ZERO(fmr);
-		if (k < 16)	/* warming up */
-			continue;
-		if (k & 1) {
-			bench_sample(&s[0], mid - from);
-			bench_sample(&s[1], to - mid);
-		} else {
-			bench_sample(&s[2], to - from);
-		}
-	}
+	for (k = 0; k < 16 && !err; k++)	/* warming up */
+		err = together(o, sg, &s[3]);
+	for (; k < nr && !err; k++)
+		err = k & 1 ? apart(o, sg, &s[0]) : together(o, sg, &s[2]);
 	if (!err) {
 		bench_result(names->map, o->pages, bench_median(&s[0]));
 		bench_result(names->unmap, o->pages, bench_median(&s[1]));
@@ -250,9 +269,9 @@ static int caller(struct bench *b)
 	err = bench_pool_create(b, &o.p, usual);
 	for (i = 0; i < ARRAY_SIZE(bench_sizes) && !err; i++) {
 		o.pages = bench_sizes[i];
-		err = path(&o, map, &phys);
+		err = path(&o, false, &phys);
 		if (!err)
-			err = path(&o, map_sg, &sg);
+			err = path(&o, true, &sg);
 	}
 	if (!err)
 		err = worst(&o, 100000);
@@ -274,7 +293,7 @@ static int cached(struct bench *b)
 		o.pages = bench_sizes[i];
 		err = map_unmap(&o);
 		if (!err)
-			err = path(&o, map, &names);
+			err = path(&o, false, &names);
 	}
 	bench_pool_destroy(&o.p);
 	return err;
@@ -304,6 +323,50 @@ static int total(struct bench *b, const char *name, unsigned int key_maps, bool 
 	return err;
 }
 
+/* --- an FMR of its own, whose unmap is a fence, beside a driver MR that comes and goes --- */
+
+#define FENCES	40
+
+static int fences(struct bench *b)
+{
+	struct ib_fmr_attr attr = {
+		.max_pages = BENCH_PAGES, .max_maps = 1, .page_shift = PAGE_SHIFT,
+	};
+	struct bench_samples *s = kcalloc(2, sizeof(*s), GFP_KERNEL);
+	struct ib_fmr *fmr = ib_alloc_fmr(b->pd, BENCH_ACCESS, &attr);
+	int i, err = s ? PTR_ERR_OR_ZERO(fmr) : -ENOMEM;
+
+	for (i = 0; i < FENCES && !err; i++) {
+		struct bench_span span;
+		struct ib_mr *mr;
+		LIST_HEAD(list);
+
+		err = ib_map_phys_fmr(fmr, b->list, 1, BENCH_IOVA);
+		if (err)
+			break;
+		list_add(&fmr->list, &list);
+		bench_begin(&span);
+		err = ib_unmap_fmr(&list);
+		bench_sample(&s[0], bench_end(&span));
+		if (err)
+			break;
+		bench_begin(&span);
+		mr = ib_alloc_mr(b->pd, IB_MR_TYPE_MEM_REG, BENCH_PAGES);
+		if (!IS_ERR(mr))
+			ib_dereg_mr_user(mr, NULL);
+		bench_sample(&s[1], bench_end(&span));
+		err = PTR_ERR_OR_ZERO(mr);
+	}
+	if (!err) {
+		bench_result("unmap_fmr", 1, bench_median(&s[0]));
+		bench_result("alloc_dereg_mr", 1, bench_median(&s[1]));
+	}
+	if (!IS_ERR_OR_NULL(fmr))
+		ib_dealloc_fmr(fmr);
+	kfree(s);
+	return err;
+}
+
 int bench_fmr(struct bench *b)
 {
 	int err = caller(b);
@@ -316,5 +379,7 @@ int bench_fmr(struct bench *b)
 		err = total(b, "fmr_cycle_total_keep16", 16, false);
 	if (!err)
 		err = total(b, "fmr_cycle_total_at_once", 0, true);
+	if (!err)
+		err = fences(b);
 	return err ? bench_fail("fmr", err) : 0;
 }

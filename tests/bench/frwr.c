@@ -2,8 +2,9 @@
 /*
  * What the others cost: the bare live map, and fast-registration work requests both ways.
  *
- * Synchronous: the caller must have the key before he goes on, so he registers, waits, and pays
- * for the invalidation in the same chain (cheaper than two waits). Pipelined: the registration goes
+ * Synchronous: the caller must have the key before he goes on, so he registers and waits. Counted
+ * with the invalidation in the same chain, which no ULP can do and is the least it could cost; and
+ * as a ULP does it, who waits for the one, uses the key, and waits for the other. Pipelined: the registration goes
  * before a data request in its chain and the invalidation behind it, and only the last one is
  * waited for, as it would be without them; counted is what they add to that data request.
  */
@@ -46,14 +47,24 @@ static int live_map(struct bench *b)
 	return 0;
 }
 
-static int sync_once(struct bench *b, struct bench_qp *q, struct bench_frwr *f, unsigned int pages)
+static int sync_once(struct bench *b, struct bench_qp *q, struct bench_frwr *f, unsigned int pages,
+		     bool ulp)
 {
 	int err = bench_frwr_map(b, q, f, pages);
 
 	if (err)
 		return err;
-	f->reg.wr.next = &f->inv;
-	err = ib_post_send(q->qp, &f->reg.wr, NULL);
+	if (ulp) {
+		f->reg.wr.send_flags = IB_SEND_SIGNALED;
+		err = ib_post_send(q->qp, &f->reg.wr, NULL);
+		if (!err)
+			err = bench_qp_wait(q);
+		if (!err)
+			err = ib_post_send(q->qp, &f->inv, NULL);
+	} else {
+		f->reg.wr.next = &f->inv;
+		err = ib_post_send(q->qp, &f->reg.wr, NULL);
+	}
 	if (!err)
 		err = bench_qp_wait(q);
 	bench_frwr_put(q, f);
@@ -133,7 +144,7 @@ static int register_one(struct bench *b, struct bench_qp *q, struct bench_frwr *
 	return err ? err : bench_qp_wait(q);
 }
 
-enum how { SYNC, PIPELINED, DATA };
+enum how { SYNC, SYNC_ULP, PIPELINED, DATA };
 
 struct one {
 	struct bench *b;
@@ -145,8 +156,8 @@ struct one {
 
 static int once(struct one *o, unsigned int pages, u64 *post)
 {
-	if (o->how == SYNC)
-		return sync_once(o->b, o->q, &o->f, pages);
+	if (o->how == SYNC || o->how == SYNC_ULP)
+		return sync_once(o->b, o->q, &o->f, pages, o->how == SYNC_ULP);
 	if (o->how == PIPELINED)
 		return pipelined_once(o->b, o->q, &o->f, pages, post);
 	return data_once(o->b, o->q, &o->f, o->stays, post);
@@ -248,13 +259,13 @@ static int pipelined(struct one *o, u64 data_total, u64 data_post)
 	return err;
 }
 
-static int sync(struct one *o, const char *name)
+static int sync(struct one *o, const char *name, enum how how)
 {
 	unsigned int i;
 	u64 total;
 	int err = 0;
 
-	o->how = SYNC;
+	o->how = how;
 	for (i = 0; i < ARRAY_SIZE(bench_sizes) && !err; i++) {
 		err = measure_rest(o, bench_sizes[i], &total);
 		if (!err)
@@ -278,7 +289,7 @@ static int frwr(struct bench *b, bool bare)
 	if (err)
 		goto out;
 	if (bare) {
-		err = sync(o, "frwr_sync_bare");
+		err = sync(o, "frwr_sync_bare", SYNC);
 		goto destroy;
 	}
 	err = register_one(b, o->q, stays);
@@ -294,7 +305,9 @@ static int frwr(struct bench *b, bool bare)
 		err = pipelined(o, data_total, data_post);
 	}
 	if (!err)
-		err = sync(o, "frwr_sync");
+		err = sync(o, "frwr_sync", SYNC);
+	if (!err)
+		err = sync(o, "frwr_sync_ulp", SYNC_ULP);
 put:
 	if (stays->mr)
 		bench_frwr_put(o->q, stays);

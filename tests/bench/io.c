@@ -3,11 +3,20 @@
  * Whole I/Os: an RDMA READ of 4 KiB and of 64 KiB from memory that is registered for it and given
  * back after it, by FMR pool and by FRWR both ways. Everything is counted: the transfer, the
  * re-keying in the background, the waiting apart from idle time.
+ *
+ * FRWR pipelined is one chain of REG_MR, READ and LOCAL_INV, as a ULP posts that sends the key to
+ * itself. Synchronous is what a ULP does that has to hand the key to a peer: REG_MR is waited for,
+ * then the READ, and LOCAL_INV is waited for before the pages are given back.
+ *
+ * Beside them the transfer alone, from memory that stays registered, by a plain READ and by
+ * rdma_rw_ctx, which on RoCE registers nothing either: they say what registration has to be
+ * measured against.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/slab.h>
+#include <rdma/rw.h>
 
 #include "bench.h"
 
@@ -20,8 +29,11 @@ struct io {
 	struct bench_frwr f;
 	void *buf;
 	unsigned int pages;
-	bool sync;
+	struct bench_frwr stays;
+	struct scatterlist local[16];
 };
+
+typedef int io_way(void *arg);
 
 static void read_request(struct io *io, struct ib_sge *sge, u64 iova, u32 rkey)
 {
@@ -59,19 +71,17 @@ static int by_fmr(void *arg)
 	return err;
 }
 
-static int by_frwr(void *arg)
+static int by_frwr(struct io *io, bool sync)
 {
-	struct bench_frwr *f;
-	struct io *io = arg;
+	struct bench_frwr *f = &io->f;
 	struct ib_sge sge;
 	int err;
 
-	f = &io->f;
 	err = bench_frwr_map(io->b, io->q, f, io->pages);
 	if (err)
 		return err;
 	read_request(io, &sge, f->mr->iova, f->mr->rkey);
-	if (io->sync) {
+	if (sync) {
 		/* the key first, the transfer then, and invalidated before all is given back */
 		f->reg.wr.send_flags = IB_SEND_SIGNALED;
 		err = ib_post_send(io->q->qp, &f->reg.wr, NULL);
@@ -95,17 +105,68 @@ static int by_frwr(void *arg)
 	return err;
 }
 
-static int frwr_total(struct io *io, const char *name, bool sync)
+static int by_frwr_pipelined(void *arg)
+{
+	return by_frwr(arg, false);
+}
+
+static int by_frwr_sync(void *arg)
+{
+	return by_frwr(arg, true);
+}
+
+static int by_nothing(void *arg)
+{
+	struct io *io = arg;
+	struct ib_sge sge;
+	int err;
+
+	read_request(io, &sge, io->stays.mr->iova, io->stays.mr->rkey);
+	err = ib_post_send(io->q->qp, &io->f.data.wr, NULL);
+	return err ? err : bench_qp_wait(io->q);
+}
+
+static int by_rw_ctx(void *arg)
+{
+	struct io *io = arg;
+	struct rdma_rw_ctx ctx;
+	u32 port = rdma_start_port(io->b->dev);
+	int n, err;
+
+	n = rdma_rw_ctx_init(&ctx, io->q->qp, port, io->local, io->pages, 0, io->stays.mr->iova,
+			     io->stays.mr->rkey, DMA_FROM_DEVICE);
+	if (n < 0)
+		return n;
+	err = rdma_rw_ctx_post(&ctx, io->q->qp, port, &io->q->cqe, NULL);
+	if (!err)
+		err = bench_qp_wait(io->q);
+	rdma_rw_ctx_destroy(&ctx, io->q->qp, port, io->local, io->pages, DMA_FROM_DEVICE);
+	return err;
+}
+
+/* Memory that stays registered while others come and go. */
+static int stay(struct io *io)
+{
+	int err;
+
+	err = bench_frwr_map(io->b, io->q, &io->stays, 16);
+	if (err)
+		return err;
+	io->stays.reg.wr.send_flags = IB_SEND_SIGNALED;
+	err = ib_post_send(io->q->qp, &io->stays.reg.wr, NULL);
+	return err ? err : bench_qp_wait(io->q);
+}
+
+static int way_total(struct io *io, const char *name, io_way *way)
 {
 	struct bench_span span;
 	int i, err = 0;
 
-	io->sync = sync;
 	for (i = 0; i < 20 && !err; i++)
-		err = by_frwr(io);
+		err = way(io);
 	bench_begin(&span);
 	for (i = 0; i < 200 && !err; i++) {
-		err = by_frwr(io);
+		err = way(io);
 		cond_resched();
 	}
 	if (!err)
@@ -120,7 +181,7 @@ int bench_io(struct bench *b)
 		.access = BENCH_ACCESS, .pool_size = READS, .dirty_watermark = READS / 4,
 	};
 	struct io *io = kzalloc(sizeof(*io), GFP_KERNEL);
-	unsigned int pages;
+	unsigned int pages, i;
 	u64 each;
 	int err;
 
@@ -130,6 +191,12 @@ int bench_io(struct bench *b)
 	io->buf = alloc_pages_exact(16 * PAGE_SIZE, GFP_KERNEL | __GFP_ZERO);
 	io->q = bench_qp_create(b, false);
 	err = io->buf ? PTR_ERR_OR_ZERO(io->q) : -ENOMEM;
+	if (!err) {
+		sg_init_table(io->local, ARRAY_SIZE(io->local));
+		for (i = 0; i < ARRAY_SIZE(io->local); i++)
+			sg_set_buf(&io->local[i], io->buf + i * PAGE_SIZE, PAGE_SIZE);
+		err = stay(io);
+	}
 	if (!err)
 		err = bench_pool_create(b, &io->p, param);
 	for (pages = 1; pages <= 16 && !err; pages += 15) {
@@ -138,11 +205,17 @@ int bench_io(struct bench *b)
 		if (err)
 			break;
 		bench_result("io_read_fmr", pages, each);
-		err = frwr_total(io, "io_read_frwr_pipelined", false);
+		err = way_total(io, "io_read_frwr_pipelined", by_frwr_pipelined);
 		if (!err)
-			err = frwr_total(io, "io_read_frwr_sync", true);
+			err = way_total(io, "io_read_frwr_sync", by_frwr_sync);
+		if (!err)
+			err = way_total(io, "io_read_rw_ctx", by_rw_ctx);
+		if (!err)
+			err = way_total(io, "io_read_alone", by_nothing);
 	}
 	bench_pool_destroy(&io->p);
+	if (io->stays.mr)
+		bench_frwr_put(io->q, &io->stays);
 	if (!IS_ERR_OR_NULL(io->q))
 		bench_qp_destroy(io->q);
 	if (io->buf)

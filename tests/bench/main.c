@@ -31,6 +31,10 @@ MODULE_PARM_DESC(anyway, "measure although the clock does not count instructions
 
 const unsigned int bench_sizes[5] = { 1, 4, 16, 64, 256 };
 
+static char *parts = "";
+module_param(parts, charp, 0444);
+MODULE_PARM_DESC(parts, "what to measure, names with commas between (default: everything)");
+
 #define MAX_RESULTS	512
 
 static struct result {
@@ -202,18 +206,34 @@ static struct ib_device *rxe_on(const char *nic)
 	return dev;
 }
 
+static bool wanted(const char *part)
+{
+	size_t len = strlen(part);
+	const char *at = parts;
+
+	if (!*at)
+		return true;
+	for (; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+		if (strcspn(at, ",") == len && !strncmp(at, part, len))
+			return true;
+	return false;
+}
+
 static int run(struct bench *b)
 {
 	static const struct {
 		const char *name;
 		int (*run)(struct bench *b);
-	} parts[] = {
+	} all[] = {
 		{ "rekey", bench_rekey },
 		{ "fmr", bench_fmr },
 		{ "frwr", bench_frwr },
-		{ "region", bench_region },
+		{ "dma", bench_dma },
 		{ "window", bench_window },
 		{ "io", bench_io },
+		{ "user", bench_user },
+		{ "scale", bench_scale },
+		{ "smp", bench_smp },
 	};
 	unsigned int i;
 	int err = 0;
@@ -229,9 +249,11 @@ static int run(struct bench *b)
 		err = PTR_ERR(b->pd);
 		goto put;
 	}
-	for (i = 0; i < ARRAY_SIZE(parts) && !err; i++) {
-		pr_info("measuring: %s\n", parts[i].name);
-		err = parts[i].run(b);
+	for (i = 0; i < ARRAY_SIZE(all) && !err; i++) {
+		if (!wanted(all[i].name))
+			continue;
+		pr_info("measuring: %s\n", all[i].name);
+		err = all[i].run(b);
 	}
 	ib_dealloc_pd(b->pd);
 put:

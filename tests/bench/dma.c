@@ -1,49 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Regions and DMA helpers.
- *
- * A region of linear-map memory is not touched when it is registered with local rights, so 1 GiB
- * of whatever lies there does; it needs a guest that has it.
- */
+/* DMA helpers, beside the kernel's own. */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/sizes.h>
 #include <rdma/ib_dma.h>
 
 #include "bench.h"
 
 #define CALLS	1000
-
-static int reg_phys(struct bench *b)
-{
-	struct ib_phys_buf buf = { .addr = PAGE_OFFSET + SZ_32M, .size = SZ_1G };
-	static struct bench_samples s, gone;
-	struct bench_span span;
-	struct ib_mr *mr;
-	u64 iova;
-	int i;
-
-	if (totalram_pages() < (SZ_1G + SZ_256M) >> PAGE_SHIFT) {
-		pr_err("the guest has not 1 GiB to register\n");
-		return -ENOMEM;
-	}
-	for (i = 0; i < 20; i++) {
-		iova = buf.addr;
-		bench_begin(&span);
-		mr = ib_reg_phys_mr(b->pd, &buf, 1, IB_ACCESS_LOCAL_WRITE, &iova);
-		bench_sample(&s, bench_end(&span));
-		if (IS_ERR(mr))
-			return bench_fail("ib_reg_phys_mr of 1 GiB", PTR_ERR(mr));
-		bench_begin(&span);
-		ib_dereg_mr(mr);
-		bench_sample(&gone, bench_end(&span));
-		cond_resched();
-	}
-	bench_result("reg_phys", SZ_1G >> PAGE_SHIFT, bench_median(&s));
-	bench_result("dereg_phys", SZ_1G >> PAGE_SHIFT, bench_median(&gone));
-	return 0;
-}
 
 /* @call so many times; what one takes, loop included, which is the same for all. */
 #define MANY(name, n, call)						\
@@ -120,8 +84,8 @@ static int dma_checked(struct bench *b)
 	return err ? bench_fail("dma bounce", err) : 0;
 }
 
-int bench_region(struct bench *b)
+int bench_dma(struct bench *b)
 {
 	dma(b);
-	return reg_phys(b) ?: dma_checked(b);
+	return dma_checked(b);
 }
