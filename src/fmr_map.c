@@ -246,7 +246,7 @@ static noinline enum ib_mr_reason check_phys(const struct ib_fmr_pool *pool, int
 		return IB_MR_WHY_FMR_ARGS;
 	if (iova & ((1ULL << shift) - 1))
 		return IB_MR_WHY_IOVA_ALIGN;
-	if (ibmr_fail_map && ibmr_map_fails())
+	if (READ_ONCE(ibmr_fail_map) && ibmr_map_fails())
 		return IB_MR_WHY_POOL_EMPTY;
 	return ibmr_access_range(iova, (u64)list_len << shift);
 }
@@ -302,7 +302,7 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 	unsigned long flags;
 
 	if (unlikely((unsigned int)list_len - 1 >= (unsigned int)pool->param.max_pages_per_fmr ||
-		     io_virtual_address & pool->page_mask || ibmr_fail_map ||
+		     io_virtual_address & pool->page_mask || READ_ONCE(ibmr_fail_map) ||
 		     io_virtual_address > IBMR_IOVA_PLAIN)) {
 		why = check_phys(pool, list_len, io_virtual_address);
 		if (why)
@@ -359,7 +359,7 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 	unsigned int used;
 
 	why = sgl && nents > 0 ? ibmr_access_range_fast(iova, length) : IB_MR_WHY_NULL_ARG;
-	if (!why && ibmr_fail_map && ibmr_map_fails())
+	if (!why && READ_ONCE(ibmr_fail_map) && ibmr_map_fails())
 		why = IB_MR_WHY_POOL_EMPTY;
 	if (unlikely(why))
 		return pool_refuse(pool, why, __func__);
