@@ -684,8 +684,11 @@ bool ibmr_windows_agree(struct ibmr_dev *dev)
 	struct ibmr_pd *ipd;
 	int bkt, bound = 0, counted = 0;
 
-	list_for_each_entry(w, &dev->windows, entry)
+	list_for_each_entry(w, &dev->windows, entry) {
+		spin_lock_irq(&w->lock);
 		bound += w->region ? 1 : 0;
+		spin_unlock_irq(&w->lock);
+	}
 	hash_for_each(dev->pds, bkt, ipd, node)
 		list_for_each_entry(region, &ipd->regions, entry)
 			counted += max(0, atomic_read(&region->windows));
