@@ -136,48 +136,54 @@ static int op_user_unmap(struct racer *r)
 
 /* --- keys --- */
 
-u32 race_any_key(struct racer *r)
+/* A key of somebody's, and an address that is mostly its own. */
+static u32 any_key(struct racer *r, u64 *iova)
 {
 	struct ib_mr *mr = region(r);
 	struct ib_mw *mw = READ_ONCE(r->race->mw[race_dice(r, RACE_WINDOWS)]);
 	struct ib_fmr *fmr = READ_ONCE(r->race->fmr[race_dice(r, RACE_FMRS)]);
 	struct ib_pool_fmr *held = r->held[race_dice(r, RACE_HELD)];
+	unsigned int kind = race_dice(r, 8);
 
-	switch (race_dice(r, 5)) {
-	case 0:
-		return mw ? READ_ONCE(mw->rkey) : 1;
-	case 1:
-		return fmr ? READ_ONCE(fmr->rkey) : 1;
-	case 2:
-		return held ? READ_ONCE(held->fmr->rkey) : 1;
-	case 3:
-		return mr ? READ_ONCE(mr->rkey) + 1 : 1;
-	default:
-		return mr ? READ_ONCE(mr->rkey) : 1;
-	}
+	*iova = iova_of(r);
+	if (kind == 0 && held)
+		return READ_ONCE(held->fmr->rkey);
+	if (kind == 1 && fmr)
+		return READ_ONCE(fmr->rkey);
+	if (mr && kind != 7)
+		*iova = READ_ONCE(mr->iova);
+	if (kind == 2 && mw)
+		return READ_ONCE(mw->rkey);
+	if (kind == 3 && mr)
+		return READ_ONCE(mr->rkey) + 1;
+	return mr ? READ_ONCE(mr->rkey) : 1;
 }
 
 static int op_check(struct racer *r)
 {
-	enum ib_mr_reason why = ib_mr_check(r->race->pd[0], race_any_key(r), iova_of(r), 64,
-					    IB_ACCESS_REMOTE_READ, true);
+	u64 iova;
+	u32 key = any_key(r, &iova);
 
-	return why ? -EACCES : 0;
+	return ib_mr_check(r->race->pd[0], key, iova, 64, IB_ACCESS_REMOTE_READ, true) ? -EACCES :
+											  0;
 }
 
 static int op_translate(struct racer *r)
 {
 	struct ib_mr_run runs[2];
-	int n = ib_mr_translate(r->race->pd[0], race_any_key(r), iova_of(r), 2 * PAGE_SIZE, runs, 2);
+	u64 iova;
+	u32 key = any_key(r, &iova);
 
-	return min(n, 0);
+	return min(ib_mr_translate(r->race->pd[0], key, iova, PAGE_SIZE, runs, 2), 0);
 }
 
 static int op_copy_from(struct racer *r)
 {
-	int i, err = ib_mr_copy_from(r->race->pd[0], race_any_key(r), iova_of(r), r->buf, 64);
+	u64 iova;
+	u32 key = any_key(r, &iova);
+	int i, err = ib_mr_copy_from(r->race->pd[0], key, iova, r->buf, RACE_READ);
 
-	for (i = 0; i < 64 && !err; i++)
+	for (i = 0; i < RACE_READ && !err; i++)
 		if (r->buf[i] > RACE_PAGES)
 			race_wrong("bytes copied that are no page's", r->buf[i]);
 	return err;
@@ -185,29 +191,34 @@ static int op_copy_from(struct racer *r)
 
 static int op_copy_to(struct racer *r)
 {
+	u64 iova;
+	u32 key = any_key(r, &iova);
 	u8 bytes[64];
 
 	memset(bytes, RACE_BYTE, sizeof(bytes));
-	return ib_mr_copy_to(r->race->pd[0], race_any_key(r), iova_of(r) + RACE_SCRATCH, bytes,
-			     sizeof(bytes));
+	return ib_mr_copy_to(r->race->pd[0], key, iova + RACE_SCRATCH, bytes, sizeof(bytes));
 }
 
 static int op_explain(struct racer *r)
 {
 	char *text = (char *)r->buf;
+	u64 iova;
+	u32 key = any_key(r, &iova);
 
-	ib_mr_explain(r->race->dev, r->race->pd[race_dice(r, 2)], race_any_key(r), iova_of(r), 64,
+	ib_mr_explain(r->race->dev, r->race->pd[race_dice(r, 2)], key, iova, 64,
 		      IB_ACCESS_REMOTE_READ, text, sizeof(r->buf));
 	return *text ? 0 : -EINVAL;
 }
 
 static int op_invalidated(struct racer *r)
 {
-	return ib_mr_invalidated(r->race->pd[0], race_any_key(r));
+	u64 iova;
+
+	return ib_mr_invalidated(r->race->pd[0], any_key(r, &iova));
 }
 
 /* The peer of this ULP reads RACE_READ bytes into r->bytes. */
-int race_read(struct racer *r, u32 key, u64 iova)
+static int peer_reads(struct racer *r, u32 key, u64 iova)
 {
 	struct race *race = r->race;
 	enum ib_wc_status status;
@@ -224,7 +235,9 @@ int race_read(struct racer *r, u32 key, u64 iova)
 
 static int op_read(struct racer *r)
 {
-	int i, status = race_read(r, race_any_key(r), iova_of(r));
+	u64 iova;
+	u32 key = any_key(r, &iova);
+	int i, status = peer_reads(r, key, iova);
 
 	for (i = 0; i < RACE_READ && status == IB_WC_SUCCESS; i++)
 		if (r->bytes[i] > RACE_PAGES)
@@ -415,7 +428,7 @@ static int op_pool_read(struct racer *r)
 	if (IS_ERR(fmr))
 		return PTR_ERR(fmr);
 	key = READ_ONCE(fmr->fmr->rkey);
-	status = race_read(r, key, iova);
+	status = peer_reads(r, key, iova);
 	for (n = 0; n < RACE_READ && status == IB_WC_SUCCESS; n++)
 		if (r->bytes[n] != page + 1)
 			race_wrong("a peer read another page", r->bytes[n]);
@@ -423,7 +436,7 @@ static int op_pool_read(struct racer *r)
 	if (status != IB_WC_SUCCESS)
 		race_wrong("a peer could not read what is mapped", status);
 	ib_fmr_pool_unmap(fmr);
-	if (!i && race_read(r, key, iova) == IB_WC_SUCCESS)
+	if (!i && peer_reads(r, key, iova) == IB_WC_SUCCESS)
 		race_wrong("a peer read by a dead key", key);
 	return 0;
 }
@@ -540,7 +553,7 @@ static int op_fence(struct racer *r)
 /* The table of handles forgets after a thousand deregistrations; nobody may hold one so long. */
 static int op_graves(struct racer *r)
 {
-	if (atomic_read(&r->race->deregs) < 200)
+	if (atomic_read(&r->race->deregs) < 50)
 		return 1;
 	atomic_set(&r->race->deregs, 0);
 	synchronize_srcu(&r->race->readers);

@@ -107,8 +107,6 @@ static inline u32 race_dice(struct racer *r, u32 below)
 }
 
 void race_wrong(const char *what, long err);
-u32 race_any_key(struct racer *r);
-int race_read(struct racer *r, u32 key, u64 iova);
 
 int race_make(struct race *race);
 void race_unmake(struct race *race);
