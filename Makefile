@@ -67,9 +67,21 @@ bench:
 dma-demo:
 	@KERNEL=$(DEMO_KERNEL) scripts/dma-demo
 
+races:
+	@scripts/setup
+	@scripts/races --kernel $(or $(KERNEL),6.1-kcsan) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
 soak:
 	@scripts/setup
-	@KERNEL=$(DEMO_KERNEL) scripts/soak
+	@KERNEL=$(DEMO_KERNEL) MINUTES=$(or $(MINUTES),10) scripts/soak
+
+coverage:
+	@scripts/setup
+	@scripts/coverage --kernel $(CHECK_KERNEL)
+
+mutate:
+	@scripts/setup
+	@scripts/mutate --kernel $(CHECK_KERNEL) $(if $(ONLY),--only $(ONLY))
 
 sparse:
 	@scripts/setup
@@ -112,7 +124,7 @@ checkpatch:
 		--ignore $(CHECKPATCH_NOT)
 
 clean:
-	rm -rf build/[0-9]*/
+	rm -rf build/[0-9]*/ build/mutate
 	@test ! -e $(KDIR)/Makefile || $(MAKE) -s -C $(KDIR) M=$(CURDIR) clean
 
 help:
@@ -125,7 +137,10 @@ help:
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]; SMP=2: waits for locks between CPUs'
-	@echo 'make soak              a million FMR maps under a reading peer, on the stock kernel [KERNEL=6.1]'
+	@echo 'make races             everything at once on the same objects, under KCSAN [KERNEL=6.1-kcsan] [SEED=n] [ROUNDS=n]'
+	@echo 'make soak              the same for hours, on the stock kernel: memory and counters flat [MINUTES=10] [KERNEL=6.1]'
+	@echo 'make coverage          what of src/ make check reaches, and why not the rest [KERNEL=6.1-debug]'
+	@echo 'make mutate            breaks src/ in forty places; do the tests notice? An hour [KERNEL=6.1-debug] [ONLY=n,n-n]'
 	@echo 'make sparse            sparse over all sources; or C=1 with any build'
 	@echo 'make abi-check         versions agree; what is exported is what abi/ promises'
 	@echo 'make ulp-test          make ulp, build and run what it made'
@@ -136,5 +151,5 @@ help:
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
-.PHONY: all modules install install-headers install-tools uninstall check demo dma-demo bench soak sparse abi-check \
-	ulp ulp-test install-test deb dkms-test checkpatch clean help
+.PHONY: all modules install install-headers install-tools uninstall check demo dma-demo bench races soak coverage \
+	mutate sparse abi-check ulp ulp-test install-test deb dkms-test checkpatch clean help

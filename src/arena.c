@@ -247,8 +247,10 @@ int ib_mr_arena_alloc_aligned(struct ib_mr_arena *arena, size_t size, size_t ali
 	}
 	bytes = round_up(size, 1UL << arena->order);
 	first = (va - (uintptr_t)arena->mem) >> arena->order;
-	set_bit(first, arena->starts);
+	/* The end first: a free of a stale copy that meets the new start finds whose it is. */
 	set_bit(first + (bytes >> arena->order) - 1, arena->ends);
+	smp_mb__before_atomic();
+	set_bit(first, arena->starts);
 	note_used(arena, bytes);
 	*slice = (struct ib_mr_slice){
 		.va = (void *)va, .iova = va, .size = size,
@@ -292,8 +294,11 @@ int ib_mr_arena_free(struct ib_mr_arena *arena, struct ib_mr_slice *slice)
 	first = off >> arena->order;
 	if (!test_and_clear_bit(first, arena->starts))
 		goto refuse;
-	/* From here on it is ours alone. */
-	last = find_next_bit(arena->ends, arena->size >> arena->order, first);
+	/*
+	 * From here on it is ours alone. Others change bits in the same words, but none between our
+	 * first granule and our last, whose bit is the next that is set: data_race().
+	 */
+	last = data_race(find_next_bit(arena->ends, arena->size >> arena->order, first));
 	clear_bit(last, arena->ends);
 	bytes = (last - first + 1) << arena->order;
 	atomic_long_sub(bytes, &arena->used);

@@ -209,7 +209,7 @@ static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struc
 				continue;
 			}
 			WRITE_ONCE(a->key, reg->key);
-			a->invalidated = false;
+			WRITE_ONCE(a->invalidated, false);
 			a->uses = 0;
 			if (!last)
 				last = a;

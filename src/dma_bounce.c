@@ -23,6 +23,9 @@
  * for the buffer again with no sync_for_device between. At the unmap the poison around the buffer
  * must be whole. After the unmap the shadow is poisoned, kept for a while, and must still be poison
  * when it is freed.
+ *
+ * Buffer and shadow belong to the ULP and to the device, who may write while they are copied or
+ * hashed here: seeing that is what this is for. Those accesses are data_race().
  */
 
 #include <linux/dma-mapping.h>
@@ -73,11 +76,11 @@ static size_t ibmr_dma_poison_end(const void *base, size_t from, size_t to, u64 
 	size_t i = from;
 
 	while (i < to) {
-		if (!(i & 7) && to - i >= 8 && *(const u64 *)(b + i) == poison) {
+		if (!(i & 7) && to - i >= 8 && data_race(*(const u64 *)(b + i)) == poison) {
 			i += 8;
 			continue;
 		}
-		if (READ_ONCE(b[i]) != p[i & 7])
+		if (data_race(READ_ONCE(b[i])) != p[i & 7])
 			return i;
 		i++;
 	}
@@ -86,7 +89,7 @@ static size_t ibmr_dma_poison_end(const void *base, size_t from, size_t to, u64 
 
 static void ibmr_dma_poison(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent)
 {
-	memset64(ent->shadow, map->poison, ent->shadow_size / sizeof(u64));
+	data_race(memset64(ent->shadow, map->poison, ent->shadow_size / sizeof(u64)));
 }
 
 static u32 ibmr_dma_cpu_sum(const struct ibmr_dma_map *map)
@@ -95,7 +98,7 @@ static u32 ibmr_dma_cpu_sum(const struct ibmr_dma_map *map)
 	u32 sum = 0;
 
 	for (i = 0; i < map->nr; i++)
-		sum = jhash(map->ent[i].cpu, map->ent[i].len, sum);
+		sum = data_race(jhash(map->ent[i].cpu, map->ent[i].len, sum));
 	return sum;
 }
 
@@ -105,26 +108,32 @@ static u32 ibmr_dma_dev_sum(const struct ibmr_dma_map *map)
 	u32 sum = 0;
 
 	for (i = 0; i < map->nr; i++)
-		sum = jhash((void *)(uintptr_t)map->ent[i].it.start, map->ent[i].len, sum);
+		sum = data_race(jhash((void *)(uintptr_t)map->ent[i].it.start, map->ent[i].len,
+				      sum));
 	return sum;
 }
 
-/* From here on it is @owner's, all of it; or who knows. */
+/*
+ * From here on it is @owner's, all of it; or who knows. Parts may be synced from several CPUs at one
+ * time, each of which says that nobody knows; whoever syncs the whole has to be alone.
+ */
 static void ibmr_dma_pass(struct ibmr_dma_map *map, enum ibmr_dma_owner owner)
 {
 	if (owner != IBMR_DMA_UNKNOWN)
 		map->cpu_sum = ibmr_dma_cpu_sum(map);
 	if (owner == IBMR_DMA_DEVICE && ibmr_dma_from_device(map->dir))
 		map->dev_sum = ibmr_dma_dev_sum(map);
-	map->owner = owner;
+	WRITE_ONCE(map->owner, owner);
 }
 
 /* Before a sync_for_cpu, and before the copy of an unmap (@last). */
 static void ibmr_dma_judge_cpu(struct ibmr_dma_map *map, bool last, bool copies, unsigned long ip)
 {
-	if (map->owner == IBMR_DMA_UNKNOWN || ibmr_dma_cpu_sum(map) == map->cpu_sum)
+	enum ibmr_dma_owner owner = READ_ONCE(map->owner);
+
+	if (owner == IBMR_DMA_UNKNOWN || ibmr_dma_cpu_sum(map) == map->cpu_sum)
 		return;
-	if (map->owner == IBMR_DMA_DEVICE)
+	if (owner == IBMR_DMA_DEVICE)
 		ibmr_dma_report(map->dd, IB_MR_DMA_CPU_WRITE, ip, map,
 				"between the map or the last sync_for_device, and here; %s",
 				ibmr_dma_to_device(map->dir) ?
@@ -141,7 +150,7 @@ static void ibmr_dma_judge_cpu(struct ibmr_dma_map *map, bool last, bool copies,
 /* Before a sync_for_device: it is the device's already, and the device has written to it. */
 static void ibmr_dma_judge_dev(struct ibmr_dma_map *map, unsigned long ip)
 {
-	if (map->owner == IBMR_DMA_DEVICE && ibmr_dma_from_device(map->dir) &&
+	if (READ_ONCE(map->owner) == IBMR_DMA_DEVICE && ibmr_dma_from_device(map->dir) &&
 	    ibmr_dma_dev_sum(map) != map->dev_sum)
 		ibmr_dma_report(map->dd, IB_MR_DMA_NO_SYNC_CPU, ip, map,
 				"and the CPU, if it read the buffer, read what was there before");
@@ -150,7 +159,7 @@ static void ibmr_dma_judge_dev(struct ibmr_dma_map *map, unsigned long ip)
 static void ibmr_dma_out(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, size_t off,
 			 size_t len)
 {
-	memcpy((void *)(uintptr_t)ent->it.start + off, ent->cpu + off, len);
+	data_race(memcpy((void *)(uintptr_t)ent->it.start + off, ent->cpu + off, len));
 	ibmr_dma_add_count(map->dd, IBMR_DMA_N_TO_DEVICE, len);
 }
 
@@ -162,15 +171,15 @@ static void ibmr_dma_in(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, size
 
 	ibmr_dma_add_count(map->dd, IBMR_DMA_N_TO_CPU, len);
 	if (map->dir == DMA_BIDIRECTIONAL) {
-		memcpy(to, from, len);
+		data_race(memcpy(to, from, len));
 		return;
 	}
 	for (; len; len -= step, from += step, to += step) {
 		const u64 *word = PTR_ALIGN_DOWN((const u64 *)from, sizeof(u64));
 
 		step = min_t(size_t, len, (const u8 *)(word + 1) - from);
-		if (READ_ONCE(*word) != map->poison)
-			memcpy(to, from, step);
+		if (data_race(READ_ONCE(*word)) != map->poison)
+			data_race(memcpy(to, from, step));
 	}
 }
 

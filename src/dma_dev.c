@@ -85,8 +85,9 @@ long ibmr_dma_unseen(void)
 	long sum = 0;
 	int cpu;
 
+	/* Others count meanwhile: of a sum over CPUs nobody can ask more than that. */
 	for_each_possible_cpu(cpu)
-		sum += per_cpu(ib_mr_dma_unseen, cpu);
+		sum += READ_ONCE(per_cpu(ib_mr_dma_unseen, cpu));
 	return sum;
 }
 IBMR_EXPORT_INTERNAL(ibmr_dma_unseen);
@@ -245,7 +246,8 @@ static void ibmr_dma_work(struct work_struct *work)
 			ibmr_dma_free(dd);
 			goto out;
 		}
-		mod_delayed_work(system_wq, &dd->work, max(ibmr_dma_leak_seconds, 1U) * HZ);
+		mod_delayed_work(system_wq, &dd->work,
+				 max(READ_ONCE(ibmr_dma_leak_seconds), 1U) * HZ);
 	} else if (dd->mode == IB_MR_DMA_OFF && dd->keyed) {
 		if (!atomic64_read(&dd->live)) {
 			ibmr_dma_forget_past(dd);
@@ -385,7 +387,7 @@ void ibmr_dma_dev_remove(struct ib_device *device)
 	dd = ibmr_dma_find(device);
 	if (dd) {
 		dd->removed = true;
-		mod_delayed_work(system_wq, &dd->work, ibmr_dma_leak_seconds * HZ);
+		mod_delayed_work(system_wq, &dd->work, READ_ONCE(ibmr_dma_leak_seconds) * HZ);
 	}
 	mutex_unlock(&ibmr_dma_mutex);
 }
@@ -468,7 +470,7 @@ void ibmr_dma_exit(void)
 		if (!hlist_unhashed(&dd->node))
 			hash_del_rcu(&dd->node);
 		dd->removed = false;
-		dd->mode = IB_MR_DMA_TRACK;	/* the work has nothing to do */
+		WRITE_ONCE(dd->mode, IB_MR_DMA_TRACK);	/* the work has nothing to do */
 	}
 	mutex_unlock(&ibmr_dma_mutex);
 	list_for_each_entry(dd, &ibmr_dma_all, all)

@@ -90,24 +90,27 @@ static bool ibmr_dma_own_code(unsigned long ip)
 #endif
 }
 
-/* The call chain from @ip up; with @ip 0, from the first caller that is not ib_mr. */
+/*
+ * The call chain from @ip up; with @ip 0, from the first caller that is not ib_mr. The frames first:
+ * a report of a sync that races with the unmap may be reading @stack.
+ */
 void ibmr_dma_stack_save(struct ibmr_dma_stack *stack, unsigned long ip)
 {
 	unsigned long buf[IBMR_DMA_FRAMES + 6];
-	unsigned int n, i, from;
+	unsigned int n, i, from, nr = 0;
 
 	n = filter_irq_stacks(buf, stack_trace_save(buf, ARRAY_SIZE(buf), 1));
 	for (from = 0; from < n; from++)
 		if (ip ? buf[from] == ip : !ibmr_dma_own_code(buf[from]))
 			break;
-	stack->nr = 0;
 	if (from == n) {
 		/* No such frame (no unwinder, a traced return): the one that is known. */
-		stack->ip[stack->nr++] = ip ?: _RET_IP_;
+		stack->ip[nr++] = ip ?: _RET_IP_;
 		from = n;
 	}
-	for (i = from; i < n && stack->nr < IBMR_DMA_FRAMES; i++)
-		stack->ip[stack->nr++] = buf[i];
+	for (i = from; i < n && nr < IBMR_DMA_FRAMES; i++)
+		stack->ip[nr++] = buf[i];
+	smp_store_release(&stack->nr, nr);
 }
 
 /* Count a fault; is it the first of its kind at this place? */
@@ -147,7 +150,7 @@ static void ibmr_dma_say_stack(struct ibmr_dma_text *t, const char *title,
 	unsigned int i;
 
 	ibmr_dma_say(t, "  %s\n", title);
-	for (i = 0; i < stack->nr; i++)
+	for (i = 0; i < smp_load_acquire(&stack->nr); i++)
 		ibmr_dma_say(t, "    %pS\n", (void *)stack->ip[i]);
 }
 
@@ -165,7 +168,8 @@ static void ibmr_dma_say_map(struct ibmr_dma_text *t, const struct ibmr_dma_map 
 		  map->bounced ? ", bounced" : "", jiffies_to_msecs(jiffies - map->when),
 		  map->comm, map->pid);
 	ibmr_dma_say_stack(t, title, &map->at);
-	if (map->gone.nr)
+	/* An unmap that races with the call at fault may be writing it. */
+	if (READ_ONCE(map->gone.nr))
 		ibmr_dma_say_stack(t, "it was unmapped at", &map->gone);
 }
 

@@ -164,8 +164,9 @@ static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int
 	}
 	fmr->armed = a;
 	fmr->maps++;
-	fmr->fmr.lkey = a->key;
-	fmr->fmr.rkey = a->key;
+	/* The owner reads them without the lock, perhaps on another CPU. */
+	WRITE_ONCE(fmr->fmr.lkey, a->key);
+	WRITE_ONCE(fmr->fmr.rkey, a->key);
 	ibmr_publish(a->drv, fmr->fmr.pd);
 	spin_unlock(&mag->lock);
 out:
@@ -196,7 +197,7 @@ int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list, int list_len, u64 iova)
 		why = IB_MR_WHY_FMR_ARGS;
 	else if (iova & ((1ULL << f->page_shift) - 1))
 		why = IB_MR_WHY_IOVA_ALIGN;
-	else if (ibmr_fail_map && ibmr_map_fails())
+	else if (READ_ONCE(ibmr_fail_map) && ibmr_map_fails())
 		why = IB_MR_WHY_POOL_EMPTY;
 	else
 		why = ibmr_access_range(iova, (u64)list_len << f->page_shift);

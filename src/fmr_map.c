@@ -289,7 +289,7 @@ static noinline enum ib_mr_reason look_closer(const struct ib_fmr_pool *pool, in
 		return IB_MR_WHY_FMR_ARGS;
 	if (iova & ((1ULL << shift) - 1))
 		return IB_MR_WHY_IOVA_ALIGN;
-	if (ibmr_fail_map && ibmr_map_fails())
+	if (READ_ONCE(ibmr_fail_map) && ibmr_map_fails())
 		return IB_MR_WHY_POOL_EMPTY;
 	return ibmr_access_range(iova, (u64)list_len << shift);
 }
@@ -360,7 +360,7 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 	struct ib_mr *drv;
 
 	if (unlikely((unsigned int)nr - 1 >= pool->short_pages ||
-		     offset_in_page(io_virtual_address) || ibmr_fail_map ||
+		     offset_in_page(io_virtual_address) || READ_ONCE(ibmr_fail_map) ||
 		     io_virtual_address > IBMR_IOVA_PLAIN))
 		return map_other(pool, page_list, list_len, io_virtual_address);
 	OPTIMIZER_HIDE_VAR(nr);		/* one register for it, not two */
@@ -416,7 +416,7 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 	unsigned int used;
 
 	why = sgl && nents > 0 ? ibmr_access_range_fast(iova, length) : IB_MR_WHY_NULL_ARG;
-	if (!why && ibmr_fail_map && ibmr_map_fails())
+	if (!why && READ_ONCE(ibmr_fail_map) && ibmr_map_fails())
 		why = IB_MR_WHY_POOL_EMPTY;
 	if (unlikely(why))
 		return pool_refuse(pool, why, __func__);

@@ -97,8 +97,8 @@ void ibmr_handle_bury(struct ibmr_region *region)
 	struct ibmr_region *oldest = NULL;
 
 	region->last_lkey = region->mr.lkey;
-	region->mr.lkey = 0;
-	region->mr.rkey = 0;
+	WRITE_ONCE(region->mr.lkey, 0);
+	WRITE_ONCE(region->mr.rkey, 0);
 	spin_lock_irq(&grave_lock);
 	list_add_tail(&region->entry, &graves);
 	if (nr_graves == GRAVES) {

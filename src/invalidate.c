@@ -28,18 +28,21 @@ static enum ib_mr_reason reg_invalidated(struct ibmr_reg *reg, const struct ib_p
 static enum ib_mr_reason armed_invalidated(struct ibmr_armed *a, const struct ib_pd *pd, u32 key)
 {
 	enum ib_mr_reason why = IB_MR_WHY_OK;
+	const struct ib_pd *in = NULL;
 	struct ibmr_window *w = NULL;
 	unsigned long flags;
 
 	spin_lock_irqsave(&a->mag->lock, flags);
-	if (a->key != key) {
+	if (a->drv)
+		in = READ_ONCE(a->drv->pd);	/* a map of a pool publishes without the lock */
+	if (READ_ONCE(a->key) != key) {
 		why = IB_MR_WHY_STALE_KEY;
-	} else if (a->drv && a->drv->pd == a->mag->dev->park) {
+	} else if (in && in == a->mag->dev->park) {
 		why = IB_MR_WHY_STALE_KEY;	/* nothing is bound or mapped by it any more */
-	} else if (!a->drv || a->drv->pd != pd) {
+	} else if (!in || in != pd) {
 		why = IB_MR_WHY_OTHER_PD;
 	} else {
-		a->invalidated = true;
+		WRITE_ONCE(a->invalidated, true);
 		w = a->window;
 	}
 	spin_unlock_irqrestore(&a->mag->lock, flags);

@@ -67,13 +67,16 @@ void ibmr_armed_view(struct ibmr_keyed *keyed, struct ibmr_view *v)
 	spin_lock_irqsave(&a->mag->lock, flags);
 	if (a->drv) {
 		v->pd = smp_load_acquire(&a->drv->pd);	/* pairs with ibmr_publish() */
-		v->lkey = a->window ? 0 : a->key;	/* a window is for peers */
-		v->rkey = a->key;
-		v->iova = a->drv->iova;
-		v->length = a->drv->length;
+		v->rkey = READ_ONCE(a->key);
+		v->lkey = a->window ? 0 : v->rkey;	/* a window is for peers */
 		v->access = a->mag->access;
 		v->mapped = v->pd != a->mag->dev->park;
-		v->invalidated = a->invalidated;
+		v->invalidated = READ_ONCE(a->invalidated);
+		/* While it is parked someone may be mapping it; published, it stays, under the lock. */
+		if (v->mapped) {
+			v->iova = a->drv->iova;
+			v->length = a->drv->length;
+		}
 	}
 	spin_unlock_irqrestore(&a->mag->lock, flags);
 	if (!v->mapped)

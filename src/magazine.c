@@ -156,7 +156,7 @@ static void plan(struct ibmr_mag *mag, struct ibmr_stack *again, struct ibmr_sta
 	*again = ibmr_stack_steal(&mag->due);
 	*exchange = (struct ibmr_stack){};
 
-	if (ibmr_force_replace) {
+	if (READ_ONCE(ibmr_force_replace)) {
 		*exchange = ibmr_stack_steal(&mag->retired);
 	} else if (mag->flags & IBMR_MAG_AT_ONCE) {
 		if (!again->nr)
@@ -203,7 +203,7 @@ static void mag_work(struct work_struct *work)
 	ibmr_arm_rekey(mag, &again);
 	ibmr_arm_replace(mag, &exchange);
 	mutex_unlock(&mag->hand);
-	if (more && ibmr_arm_grow(mag, more) && !mag->dying)
+	if (more && ibmr_arm_grow(mag, more) && !READ_ONCE(mag->dying))
 		queue_delayed_work(mag_wq, &mag->shrink, LOOK_EVERY);
 	ibmr_dev_exit(mag->dev);
 out:
@@ -405,7 +405,7 @@ void ibmr_mag_destroy(struct ibmr_mag *mag)
 	struct ibmr_armed *a;
 
 	spin_lock_irq(&mag->lock);
-	mag->dying = true;
+	WRITE_ONCE(mag->dying, true);
 	spin_unlock_irq(&mag->lock);
 	cancel_work_sync(&mag->work);
 	cancel_delayed_work_sync(&mag->shrink);
@@ -442,7 +442,7 @@ struct ibmr_mag *ibmr_mag_get_shared(struct ibmr_dev *dev, int access, unsigned 
 		if (!mag->shared || mag->access != access || mag->capacity != capacity ||
 		    mag->flags != flags)
 			continue;
-		mag->shared++;
+		WRITE_ONCE(mag->shared, mag->shared + 1);
 		found = mag;
 		break;
 	}
@@ -453,7 +453,7 @@ struct ibmr_mag *ibmr_mag_get_shared(struct ibmr_dev *dev, int access, unsigned 
 	if (mag) {
 		/* Two made at the same time both live on; that costs a second stock and no more. */
 		mutex_lock(&dev->mag_lock);
-		mag->shared = 1;
+		WRITE_ONCE(mag->shared, 1);
 		mutex_unlock(&dev->mag_lock);
 	}
 	return mag;
@@ -465,7 +465,8 @@ void ibmr_mag_put_shared(struct ibmr_mag *mag)
 	bool last;
 
 	mutex_lock(&mag->dev->mag_lock);
-	last = !--mag->shared;
+	WRITE_ONCE(mag->shared, mag->shared - 1);
+	last = !mag->shared;
 	mutex_unlock(&mag->dev->mag_lock);
 	if (last)
 		ibmr_mag_destroy(mag);
@@ -542,7 +543,7 @@ void ibmr_mags_remove(struct ibmr_dev *dev)
 	WRITE_ONCE(dev->carrier, NULL);
 	list_for_each_entry(mag, &dev->mags, entry) {
 		spin_lock_irq(&mag->lock);
-		mag->gone = true;
+		WRITE_ONCE(mag->gone, true);
 		/* A map that finds the stock empty need not ask why until then. */
 		while ((a = ibmr_stack_pop(&mag->stock)))
 			ibmr_stack_push(&mag->due, a);

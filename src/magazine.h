@@ -3,6 +3,7 @@
 #define IBMR_MAGAZINE_H
 
 #include <linux/bitmap.h>
+#include <linux/kcsan-checks.h>
 #include <linux/local_lock.h>
 #include <linux/percpu.h>
 #include <linux/scatterlist.h>
@@ -19,10 +20,11 @@
  * @drv: the driver's MR; NULL once its device is gone
  * @mag: magazine it belongs to
  * @next: in the one list it is in, if any
- * @key: its key of today
+ * @key: its key of today. Changed by the worker, who has the MR in hand then; who came from
+ *       dev->keys may read it at that moment
  * @window: the window that it is bound for, if any; under mag->lock
  * @tag: what it was last mapped for, to fence by; compared only. Under mag->lock
- * @invalidated: a work request of somebody's turned it FREE
+ * @invalidated: a work request of somebody's turned it FREE; likewise
  * @uses: maps of this key, for who keeps keys
  * @keys_left: variants not used yet
  * @spent: variants that were used
@@ -60,9 +62,12 @@ struct ibmr_stack {
  * @stock: ready for use
  * @low: when @stock falls below this the worker is called
  * @kicked: it is
- * @gone: the device was removed; @stock is empty then, and stays so
- * @dying: being destroyed
- * @tagged: some MR was ever given a tag
+ * @gone: the device was removed, and @stock is empty and stays so; set under @lock, asked without it
+ *        where only a reason hangs on it
+ * @dying: being destroyed; set under @lock. The worker asks without it: what it queues too late is
+ *         cancelled after it was waited for
+ * @tagged: some MR was ever given a tag; set under @lock. A fence asks without it: it comes after
+ *          the bindings that it is to wait for
  * @in_use: taken
  * @created: all there are; == @stock + @in_use + @retired + @quarantine + @due, unless the worker
  *           has some in hand
@@ -86,7 +91,8 @@ struct ibmr_stack {
  * @access: rights every MR is armed with
  * @capacity: pages of PAGE_SIZE in each
  * @flags: IBMR_MAG_*
- * @shared: users, where it is in dev->mags for all to find
+ * @shared: users, where it is in dev->mags for all to find. Changed under mag_lock; read without it
+ *          to size the stock, where one more or less does no harm
  * @entry: in dev->mags
  * @work: worker
  * @shrink: looks now and then whether there are too many
@@ -247,6 +253,20 @@ static __always_inline void ibmr_live_end(unsigned long flags)
 	local_unlock_irqrestore(&ibmr_scratch->lock, flags);
 }
 
+/*
+ * A store to a field of a driver MR that the driver reads, with plain loads, whenever a packet comes
+ * (live.c): no lock of ours can keep it out, and none is needed. Each is one aligned word, and the
+ * order is what counts: pages and iova before the PD, the parking PD before the length. Our half is
+ * marked, the driver's is not ours to mark, so KCSAN is told not to look. Readers of our own hold
+ * mag->lock and look at no more than the PD until they have seen that it is published.
+ */
+#define ibmr_driver_reads(store)	\
+do {					\
+	kcsan_disable_current();	\
+	store;				\
+	kcsan_enable_current();		\
+} while (0)
+
 /**
  * ibmr_live_map() - map an armed, parked MR
  * @drv: the MR
@@ -269,17 +289,17 @@ static __always_inline bool ibmr_live_map(struct ib_mr *drv, struct scatterlist 
 	n = ibmr_map_mr_sg(drv, sgl, nents, 1U << shift);
 	ibmr_lockdep_on();
 	if (unlikely(n != nents || drv->length != length)) {
-		drv->length = 0;
+		ibmr_driver_reads(WRITE_ONCE(drv->length, 0));
 		return false;
 	}
-	drv->iova = iova;
+	ibmr_driver_reads(WRITE_ONCE(drv->iova, iova));
 	return true;
 }
 
 /* Let the mapping be reached. It was made before anyone can see the PD. */
 static inline void ibmr_publish(struct ib_mr *drv, struct ib_pd *pd)
 {
-	smp_store_release(&drv->pd, pd);
+	ibmr_driver_reads(smp_store_release(&drv->pd, pd));
 }
 
 /*
@@ -288,8 +308,8 @@ static inline void ibmr_publish(struct ib_mr *drv, struct ib_pd *pd)
  */
 static inline void ibmr_withdraw_drv(struct ib_mr *drv, struct ib_pd *park)
 {
-	WRITE_ONCE(drv->pd, park);
-	WRITE_ONCE(drv->length, 0);
+	ibmr_driver_reads(WRITE_ONCE(drv->pd, park));
+	ibmr_driver_reads(WRITE_ONCE(drv->length, 0));
 }
 
 static inline void ibmr_withdraw(struct ibmr_armed *a, struct ibmr_dev *dev)

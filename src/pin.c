@@ -46,7 +46,8 @@ static bool umem_invalidate(struct mmu_interval_notifier *watch,
 
 	if (range->event != MMU_NOTIFY_UNMAP && !died)
 		return true;
-	if (READ_ONCE(um->mem.stale))
+	/* Two threads may unmap parts of it at one time; the first is told of, once. */
+	if (atomic_xchg(&um->told, 1))
 		return true;
 	um->stale_at = ktime_get();
 	smp_store_release(&um->mem.stale, true);	/* after @stale_at, for explain */

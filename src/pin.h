@@ -16,6 +16,7 @@
  * @length: bytes
  * @owner: thread group that registered it
  * @comm: its name then
+ * @told: 1 from the first unmapping on
  * @stale_at: when the owner unmapped it, valid with @mem.stale
  */
 struct ibmr_umem {
@@ -27,6 +28,7 @@ struct ibmr_umem {
 	size_t length;
 	pid_t owner;
 	char comm[TASK_COMM_LEN];
+	atomic_t told;
 	ktime_t stale_at;
 };
 

@@ -290,18 +290,21 @@ void ibmr_region_fence(struct ibmr_region *region)
 	region->windowed = false;
 }
 
-/* What the owner sees. Under the region's lock, or before anyone else knows it. */
+/*
+ * What the owner sees. Under the region's lock, or before anyone else knows it. The owner reads it
+ * without, and may be on another CPU than who re-registers: a key is the old one or the new one.
+ */
 void ibmr_region_show(struct ibmr_region *region)
 {
 	const struct ibmr_reg *reg = region->reg;
 	struct ib_mr *mr = &region->mr;
 
 	mr->device = reg->ipd->dev->ibdev;
-	mr->pd = reg->ipd->pd;
-	mr->lkey = reg->lkey;
-	mr->rkey = reg->rkey;
-	mr->iova = reg->iova;
-	mr->length = reg->mem ? reg->length : 0;
+	WRITE_ONCE(mr->pd, reg->ipd->pd);
+	WRITE_ONCE(mr->lkey, reg->lkey);
+	WRITE_ONCE(mr->rkey, reg->rkey);
+	WRITE_ONCE(mr->iova, reg->iova);
+	WRITE_ONCE(mr->length, reg->mem ? reg->length : 0);
 	mr->page_size = reg->drv->page_size;
 	mr->type = reg->drv->type;
 }
@@ -464,7 +467,7 @@ int ib_mr_dereg(struct ib_mr *mr)
 		ibmr_reg_destroy(region->reg);
 		WRITE_ONCE(region->reg, NULL);
 	}
-	region->state = IBMR_DEAD;
+	WRITE_ONCE(region->state, IBMR_DEAD);
 	region->died = ktime_get();
 	ipd = region->ipd;
 	region->ipd = NULL;
@@ -488,7 +491,7 @@ void ibmr_regions_orphan(struct ibmr_pd *ipd)
 		region_unlink(region);
 		ibmr_reg_destroy(region->reg);
 		region->reg = NULL;
-		region->state = IBMR_ORPHAN;
+		WRITE_ONCE(region->state, IBMR_ORPHAN);
 	}
 }
 

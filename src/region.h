@@ -58,7 +58,8 @@ enum ibmr_region_state { IBMR_LIVE, IBMR_ORPHAN, IBMR_DEAD };
  * @dev: its device; holds a reference
  * @refs: the table's and those of calls under way
  * @lock: one call that changes the region at a time
- * @state: live; orphan (its device is gone); dead (deregistered), under @lock
+ * @state: live; orphan (its device is gone); dead (deregistered). Under @lock; a refused bind
+ *         asks without it, for its reason only
  * @reg: the current registration; NULL unless live
  * @ipd: PD it is in; one user of it is ours
  * @windows: bound windows; negative while no window may be bound

@@ -276,6 +276,13 @@ unsigned int ibmr_regqp_gid(const struct ibmr_regqp *rq)
 }
 IBMR_EXPORT_INTERNAL(ibmr_regqp_gid);
 
+/* For tests that bind windows on it, and post and poll nothing else there. */
+struct ib_qp *ibmr_regqp_qp(const struct ibmr_regqp *rq)
+{
+	return rq->qp;
+}
+IBMR_EXPORT_INTERNAL(ibmr_regqp_qp);
+
 /* Make it ready to send again, if it is not. */
 static int regqp_mend(struct ibmr_regqp *rq)
 {

@@ -36,6 +36,7 @@ int ibmr_regqp_run(struct ibmr_regqp *rq, struct ibmr_regop *ops, unsigned int n
 int ibmr_regqp_rdma(struct ibmr_regqp *rq, enum ib_wr_opcode opcode, u64 laddr, u32 lkey,
 		    u32 length, u64 raddr, u32 rkey, enum ib_wc_status *status);
 unsigned int ibmr_regqp_gid(const struct ibmr_regqp *rq);
+struct ib_qp *ibmr_regqp_qp(const struct ibmr_regqp *rq);
 int ibmr_regqp_break(struct ib_pd *pd);
 
 #endif /* IBMR_REGQP_H */

@@ -77,7 +77,7 @@ static enum ib_mr_reason check_rights(const struct ibmr_window *w, const struct 
 {
 	if (access & ~(IBMR_REMOTE_RIGHTS | IB_ZERO_BASED) || !(access & IBMR_REMOTE_RIGHTS))
 		return IB_MR_WHY_BAD_ACCESS;
-	if (!(reg->access & IB_ACCESS_MW_BIND) && !bind_without_right)
+	if (!(reg->access & IB_ACCESS_MW_BIND) && !READ_ONCE(bind_without_right))
 		return IB_MR_WHY_MW_NO_BIND;		/* C10-73 */
 	if (access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
 	    !(reg->access & IB_ACCESS_LOCAL_WRITE))
@@ -196,7 +196,7 @@ static enum ib_mr_reason map_window(struct ibmr_window *w, struct binding *b,
 	a = mag->gone ? NULL : ibmr_mag_take(mag);
 	spin_unlock(&mag->lock);
 	if (!a)
-		return mag->gone ? IB_MR_WHY_NO_DEVICE : IB_MR_WHY_NO_MEMORY;
+		return READ_ONCE(mag->gone) ? IB_MR_WHY_NO_DEVICE : IB_MR_WHY_NO_MEMORY;
 	if (!fits) {
 		sgl = a->sgl;
 		fits = sgl && window_sg(b, sgl, mag->capacity);
@@ -291,18 +291,18 @@ static enum ib_mr_reason bind(struct ibmr_window *w, struct ib_qp *qp, struct bi
 	if (a->drv) {
 		a->window = w;
 		a->tag = b->region;
-		a->mag->tagged = true;
+		WRITE_ONCE(a->mag->tagged, true);
 		ibmr_publish(a->drv, w->mw.pd);
 	}
 	spin_unlock(&a->mag->lock);
 	WRITE_ONCE(b->region->windowed, true);
 
-	w->mw.rkey = a->key;
+	WRITE_ONCE(w->mw.rkey, a->key);
 	w->binds++;
 	why = announce(w, qp, wr_id, send_flags);
 	if (why) {
 		w->binds--;
-		w->mw.rkey = old_key;
+		WRITE_ONCE(w->mw.rkey, old_key);
 		spin_lock(&a->mag->lock);
 		a->window = NULL;
 		ibmr_mag_retire(a->mag, a);
@@ -361,13 +361,15 @@ static struct ibmr_region *region_for_window(struct ib_mr *mr, enum ib_mr_reason
 		return NULL;
 	if (atomic_inc_unless_negative(&region->windows))
 		return region;
-	*why = region->state == IBMR_ORPHAN ? IB_MR_WHY_NO_DEVICE : IB_MR_WHY_DEREG_TWICE;
+	*why = READ_ONCE(region->state) == IBMR_ORPHAN ? IB_MR_WHY_NO_DEVICE :
+							 IB_MR_WHY_DEREG_TWICE;
 	ibmr_region_put(region);
 	return NULL;
 }
 
+/* @key: the new one, also when another CPU binds the window again right after */
 static int do_bind(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_info *info,
-		   u64 wr_id, int send_flags, enum ib_mw_type type)
+		   u64 wr_id, int send_flags, enum ib_mw_type type, u32 *key)
 {
 	struct ibmr_window *w = to_window(mw);
 	struct binding b = {};
@@ -398,6 +400,8 @@ static int do_bind(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_i
 		if (why && b.region)
 			let_go(b.region);
 	}
+	if (!why && key)
+		*key = mw->rkey;
 	spin_unlock(&w->lock);
 	ibmr_live_end(flags);
 	if (why)
@@ -431,7 +435,7 @@ static int do_bind(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_i
 int ib_mr_bind_mw(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_info *info,
 		  u64 wr_id, int send_flags)
 {
-	return do_bind(qp, mw, info, wr_id, send_flags, IB_MW_TYPE_1);
+	return do_bind(qp, mw, info, wr_id, send_flags, IB_MW_TYPE_1, NULL);
 }
 EXPORT_SYMBOL(ib_mr_bind_mw);
 
@@ -449,12 +453,8 @@ EXPORT_SYMBOL(ib_mr_bind_mw);
  */
 int ib_mr_post_bind_mw(struct ib_qp *qp, struct ib_bind_mw_wr *wr)
 {
-	int err = do_bind(qp, wr->mw, &wr->bind_info, wr->wr.wr_id, wr->wr.send_flags,
-			  IB_MW_TYPE_2);
-
-	if (!err)
-		wr->rkey = wr->mw->rkey;
-	return err;
+	return do_bind(qp, wr->mw, &wr->bind_info, wr->wr.wr_id, wr->wr.send_flags, IB_MW_TYPE_2,
+		       &wr->rkey);
 }
 EXPORT_SYMBOL(ib_mr_post_bind_mw);
 
@@ -686,8 +686,11 @@ bool ibmr_windows_agree(struct ibmr_dev *dev)
 	struct ibmr_pd *ipd;
 	int bkt, bound = 0, counted = 0;
 
-	list_for_each_entry(w, &dev->windows, entry)
+	list_for_each_entry(w, &dev->windows, entry) {
+		spin_lock_irq(&w->lock);
 		bound += w->region ? 1 : 0;
+		spin_unlock_irq(&w->lock);
+	}
 	hash_for_each(dev->pds, bkt, ipd, node)
 		list_for_each_entry(region, &ipd->regions, entry)
 			counted += max(0, atomic_read(&region->windows));

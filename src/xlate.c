@@ -303,15 +303,15 @@ closer:
 }
 EXPORT_SYMBOL(ib_mr_translate);
 
-/* @from_region says which way. The device address is a kernel address: see its caller. */
+/*
+ * @from_region says which way. The device address is a kernel address: see its caller. The bytes are
+ * the owner's and his peers', who may store to them meanwhile as while any device copies: data_race().
+ */
 static void copy_run(u64 addr, void *buf, size_t len, bool from_region)
 {
 	void *mem = (void *)(uintptr_t)addr;
 
-	if (from_region)
-		memcpy(buf, mem, len);
-	else
-		memcpy(mem, buf, len);
+	data_race(from_region ? memcpy(buf, mem, len) : memcpy(mem, buf, len));
 }
 
 static enum ib_mr_reason view_copy(const struct ibmr_view *v, u64 off, void *buf, size_t length,

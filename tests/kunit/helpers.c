@@ -55,13 +55,14 @@ static struct ib_client ibt_client = {
 };
 
 /*
- * The parameter `filter`: only cases whose "suite.case" it matches, `*` standing for anything. On
+ * The parameter `filter`: only cases whose "suite.case" it matches, `*` standing for anything; one
+ * of several, with commas between them. On
  * 6.1 the suites run before the parameters are parsed, so there the text is looked for in the
  * module's arguments as they were given.
  */
 static char *ibt_filter;
 module_param_named(filter, ibt_filter, charp, 0444);
-MODULE_PARM_DESC(filter, "run only these cases: suite.case, * allowed");
+MODULE_PARM_DESC(filter, "run only these cases: suite.case[,suite.case], * allowed");
 
 bool ibt_slow;
 module_param_named(slow, ibt_slow, bool, 0444);
@@ -82,6 +83,7 @@ static bool ibt_wanted(const char *suite, const char *name)
 {
 	const char *pat = ibt_filter, *args = ibmr_unparsed_args(THIS_MODULE);
 	char full[128];
+	size_t len;
 
 	if (!pat && args) {
 		pat = strstr(args, "filter=");
@@ -91,7 +93,13 @@ static bool ibt_wanted(const char *suite, const char *name)
 	if (!pat)
 		return true;
 	scnprintf(full, sizeof(full), "%s.%s", suite, name);
-	return ibt_glob(pat, strcspn(pat, " "), full);
+	for (;; pat += len + 1) {
+		len = strcspn(pat, ", ");
+		if (ibt_glob(pat, len, full))
+			return true;
+		if (pat[len] != ',')
+			return false;
+	}
 }
 
 int ibt_suite_init(struct kunit_suite *suite)
