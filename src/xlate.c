@@ -212,8 +212,8 @@ static noinline int translate_slow(struct ibmr_dev *dev, const struct ib_pd *pd,
  * @runs: filled with the stretches, in order
  * @max_runs: how many fit
  *
- * Contiguous memory is one run however long it is. The keys of FMRs and windows are refused: what
- * is behind them is known to their owner, and to the device. No rights are looked at. The runs stay
+ * Contiguous memory is one run however long it is. The keys of FMRs and windows, and of user memory
+ * on iWARP, are refused: what is behind them is known to their owner, and to the device. No rights are looked at. The runs stay
  * good for as long as the caller knows that nobody deregisters the region; to touch the bytes
  * without that knowledge use ib_mr_copy_to() and ib_mr_copy_from().
  *
@@ -234,7 +234,7 @@ int ib_mr_translate(struct ib_pd *pd, u32 key, u64 iova, u64 length, struct ib_m
 	rcu_read_lock();
 	dev = ibmr_dev_rcu(pd->device);
 	reg = reg_hit(dev, pd, key, iova, length, 0, false);
-	if (likely(reg && reg->mem && length && max_runs > 0)) {
+	if (likely(reg && reg->mem && !reg->mem->by_driver && length && max_runs > 0)) {
 		pv = &reg->mem->pv;
 		n = 1;
 		if (pv->nr == 1)
