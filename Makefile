@@ -32,6 +32,9 @@ check:
 	@scripts/setup
 	@scripts/check --kernel $(CHECK_KERNEL) $(if $(FILTER),--filter '$(FILTER)') $(if $(SLOW),--slow --timeout 20000)
 
+check-all:
+	@scripts/check-all $(if $(SLOW),--slow --timeout 20000)
+
 demo:
 	@scripts/setup
 	@scripts/demo --kernel $(DEMO_KERNEL)
@@ -73,6 +76,7 @@ help:
 	@echo 'make KERNEL=K          the module for a kernel of the lab (scripts/kernel list), in build/K/'
 	@echo 'make install           installs what make built for KDIR'
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
+	@echo 'make check-all         the same on 6.1-debug, 6.12-debug, 7-debug, then the demo on 6.1, 6.12, 6.1-rt, 6.1-cloud: hours'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]'
@@ -83,4 +87,4 @@ help:
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
-.PHONY: all modules install check demo dma-demo bench soak sparse checkpatch clean help
+.PHONY: all modules install check check-all demo dma-demo bench soak sparse checkpatch clean help
