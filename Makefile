@@ -55,6 +55,9 @@ check:
 	@scripts/setup
 	@scripts/check --kernel $(CHECK_KERNEL) $(if $(FILTER),--filter '$(FILTER)') $(if $(SLOW),--slow --timeout 20000)
 
+check-all:
+	@scripts/check-all $(if $(SLOW),--slow --timeout 20000)
+
 demo:
 	@scripts/setup
 	@scripts/demo --kernel $(DEMO_KERNEL)
@@ -134,6 +137,7 @@ help:
 	@echo 'make ulp NAME=x        a ULP to start from, in ../x or DIR='
 	@echo 'make deb               the Debian packages ib-mr-dkms and ib-mr-dev, in build/deb/'
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
+	@echo 'make check-all         the same on 6.1-debug, 6.12-debug, 7-debug, then the demo on 6.1, 6.12, 6.1-rt, 6.1-cloud: hours'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]; SMP=2: waits for locks between CPUs'
@@ -151,5 +155,5 @@ help:
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
-.PHONY: all modules install install-headers install-tools uninstall check demo dma-demo bench races soak coverage \
-	mutate sparse abi-check ulp ulp-test install-test deb dkms-test checkpatch clean help
+.PHONY: all modules install install-headers install-tools uninstall check check-all demo dma-demo bench races soak \
+	coverage mutate sparse abi-check ulp ulp-test install-test deb dkms-test checkpatch clean help

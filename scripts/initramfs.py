@@ -20,12 +20,15 @@ PROGRAMS = ['ibv_devices', 'ibv_devinfo', 'ibv_rc_pingpong', 'rping', 'rdma', 'i
 DLOPENED = ['/usr/lib/*/libibverbs/librxe-rdmav*.so', '/usr/lib/*/libibverbs/libsiw-rdmav*.so', '/lib/*/libgcc_s.so.1',
             '/etc/libibverbs.d/rxe.driver', '/etc/libibverbs.d/siw.driver']
 
+# NICs that QEMU has, by the kernel's driver, in order of preference: the cloud flavour knows only virtio.
+NICS = {'e1000': 'e1000', 'virtio_net': 'virtio-net-pci,host_mtu=9000'}
+
 # Modules loaded at boot, in this order, each after what it depends on; then those that only lie there for modprobe.
 # crc32_generic is what rxe asks the crypto layer for, and in no list of dependencies; later kernels do not have it.
-LOADED = ['virtio_pci', 'virtio_console', 'e1000', 'crc32_generic', 'ib_core', 'ib_uverbs', 'ib_cm', 'iw_cm', 'rdma_cm',
+LOADED = ['virtio_pci', 'virtio_console', *NICS, 'crc32_generic', 'ib_core', 'ib_uverbs', 'ib_cm', 'iw_cm', 'rdma_cm',
           'rdma_ucm', 'rdma_rxe']
-PRESENT = ['siw', 'veth', 'loop', 'ext2', 'ext4', 'kunit', 'configfs', 'ib_umad', 'nvmet-rdma', 'nvme-rdma']
-OPTIONAL = {'crc32_generic', *PRESENT}
+PRESENT = ['siw', 'crc32c_generic', 'veth', 'loop', 'ext2', 'ext4', 'kunit', 'configfs', 'ib_umad', 'nvmet-rdma', 'nvme-rdma']
+OPTIONAL = {'crc32_generic', *NICS, *PRESENT}
 
 
 class Problem(Exception):
@@ -111,6 +114,14 @@ def modprobe_order(kernel, name):
     if done.returncode:
         return None
     return [Path(line.split()[1]) for line in done.stdout.splitlines() if line.startswith('insmod')]
+
+
+def nic(kernel):
+    """QEMU's name for a NIC that the kernel has a driver of."""
+    for driver, device in NICS.items():
+        if modprobe_order(kernel, driver) is not None:
+            return device
+    raise Problem(f'kernel {kernel["NAME"]} has no driver for a NIC of QEMU\'s: {", ".join(NICS)}\nnext: use another kernel')
 
 
 def modules(kernel):

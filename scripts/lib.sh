@@ -67,3 +67,29 @@ export_tree() {
 
 # the version of ib_mr
 version() { sed -n 's/^#define IB_MR_VERSION "\(.*\)"/\1/p' "$repo/include/rdma/ib_mr.h"; }
+
+# part FILE COMMAND...: runs it with a headline and keeps what it prints in FILE. One that fails and does not say so in
+# its sum, or has none, gets a sum with one failure more.
+part() {
+	local file=$1 sum
+	shift
+	printf '=== %s (%s)\n' "${*#"$repo/"}" "$(elapsed "$SECONDS")"
+	"$@" 2>&1 | tee "$file" && return
+	sum=$(summary "$file")
+	[[ $sum != *' 0 failed'* ]] || echo "${sum/ 0 failed/ 1 failed}" | tee -a "$file"
+}
+
+# summary FILE...: the sum of each one's last sum
+summary() {
+	awk '
+		/^[0-9]+ passed, [0-9]+ failed/ { last[FILENAME] = $0 }
+		END {
+			for (f in last) {
+				split(last[f], n, /[^0-9]+/)
+				passed += n[1]; failed += n[2]; skipped += n[3]
+			}
+			printf "%d passed, %d failed", passed, failed
+			if (skipped) printf ", %d skipped", skipped
+			print ""
+		}' "$@"
+}

@@ -59,8 +59,7 @@ static struct ibmr_armed *armed_new(struct ibmr_mag *mag)
 			goto err_free;
 	}
 	a->drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
-		ib_alloc_mr(dev->park, IB_MR_TYPE_MEM_REG,
-			    ibmr_list_room(dev->ibdev, mag->capacity));
+		ibmr_alloc_mr(dev->park, mag->capacity);
 	if (IS_ERR(a->drv))
 		goto err_free;
 	a->drv->length = 0;

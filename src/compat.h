@@ -11,6 +11,7 @@
 
 #include <linux/lockdep.h>
 #include <linux/module.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
@@ -78,17 +79,36 @@ static inline const char *ibmr_unparsed_args(const struct module *mod)
 #endif
 
 /*
- * Up to 6.2 soft RoCE keeps an MR's pages in parts of PAGE_SIZE / 16 entries. A copy that ends
- * where the last part does reads the pointer to the next one, which is beyond the array. One entry
- * more than is ever mapped makes a part for it.
+ * Block sizes worth giving to a device. From 7.0 on soft RoCE keeps each page of an MR by itself
+ * whatever the block size is: a large block costs as much as all its pages, those included that
+ * lie in the block beside the memory.
  */
-static inline u32 ibmr_list_room(const struct ib_device *device, u32 blocks)
+static inline u64 ibmr_block_sizes(const struct ib_device *device)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+	if (ib_uses_virt_dma((struct ib_device *)device))
+		return PAGE_SIZE;
+#endif
+	return device->attrs.page_size_cap;
+}
+
+/*
+ * A fast-registration MR with room for @blocks. Up to 6.2 soft RoCE keeps an MR's pages in parts of
+ * PAGE_SIZE / 16 entries. A copy that ends where the last part does reads the pointer to the next
+ * one, which is beyond the array; one entry more than is ever mapped makes a part for it. From 7.0
+ * on it keeps them in one allocation, 16 bytes each, and where that is more than the allocator can
+ * give the kernel warns.
+ */
+static inline struct ib_mr *ibmr_alloc_mr(struct ib_pd *pd, u32 blocks)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-	if (ib_uses_virt_dma((struct ib_device *)device) && blocks % (PAGE_SIZE / 16) == 0)
-		return blocks + 1;
+	if (ib_uses_virt_dma(pd->device) && blocks % (PAGE_SIZE / 16) == 0)
+		blocks++;
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+	if (ib_uses_virt_dma(pd->device) && blocks > KMALLOC_MAX_SIZE / 16)
+		return ERR_PTR(-ENOMEM);
 #endif
-	return blocks;
+	return ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, blocks);
 }
 
 /*

@@ -15,6 +15,12 @@ struct ibmr_arm;
 struct ibmr_key_leaf;
 struct ibmr_regqp;
 
+/* Can a queue pair be connected without a connection manager, so to itself? */
+static inline bool ibmr_has_regqp(const struct ib_device *device)
+{
+	return !rdma_protocol_iwarp(device, rdma_start_port(device));
+}
+
 /* Our directory in debugfs; each device has one below it. */
 extern struct dentry *ibmr_debugfs_root;
 

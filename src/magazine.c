@@ -489,7 +489,9 @@ enum ib_mr_reason ibmr_mag_qualify(struct ibmr_dev *dev)
 	mutex_lock(&dev->mag_lock);
 	if (dev->probed)
 		goto out;
-	if (rdma_protocol_iwarp(dev->ibdev, rdma_start_port(dev->ibdev))) {
+	if (!ibmr_has_regqp(dev->ibdev)) {
+		pr_info("%s: live mapping needs a registration queue pair, which iWARP does not have: there are no FMRs nor memory windows\n",
+			dev->name);
 		dev->probed = true;
 		dev->probe_result = IB_MR_WHY_NOT_QUALIFIED;
 		goto out;

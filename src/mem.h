@@ -16,6 +16,7 @@
  *           from the device; NULL where the caller keeps the memory in place
  * @pinned: pages of user memory that it pins
  * @readonly: it was pinned for reading; the device must not write to it
+ * @by_driver: the driver pins it, and only it knows the pages; @pv is the user's addresses
  * @stale: its owner unmapped it; it stays pinned and safe, but nobody sees it any more
  * @ibdev: device of @sgt
  * @sgt: DMA mapping of kernel memory, on devices that have one
@@ -30,6 +31,7 @@ struct ibmr_mem {
 	void (*release)(struct ibmr_mem *mem);
 	u64 pinned;
 	bool readonly;
+	bool by_driver;
 	bool stale;
 	struct ib_device *ibdev;
 	struct sg_table sgt;

@@ -16,6 +16,9 @@
  * mistake: files are closed after its memory went, and that is where a ULP deregisters. What the
  * notifier cannot tell from harmless events is MADV_DONTNEED: the pages stay mapped, as others.
  *
+ * A device without registration queue pair (iWARP) is given user memory by its driver's own call,
+ * which pins it; the pages are then known to the driver only, and what needs them is refused.
+ *
  * fork() does not part the owner from the device: pages pinned for long are copied for the child.
  */
 
@@ -105,8 +108,8 @@ static bool mappings_allow(struct mm_struct *mm, unsigned long start, size_t len
 	return ok;
 }
 
-/* Why did ib_umem_get() not pin? Its errno alone does not tell a limit from lack of memory. */
-static enum ib_mr_reason pin_refused(struct ibmr_dev *dev, int err, u64 pages)
+/* Why did the kernel not pin? Its errno alone does not tell a limit from lack of memory. */
+enum ib_mr_reason ibmr_pin_refused(struct ibmr_dev *dev, int err, u64 pages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	u64 pinned = atomic64_read(&current->mm->pinned_vm);
@@ -150,6 +153,18 @@ static enum ib_mr_reason umem_runs(struct ibmr_umem *um)
 	return why;
 }
 
+/* Left to the driver, when it is registered. */
+static void umem_by_driver(struct ibmr_umem *um)
+{
+	struct ibmr_pagevec *pv = &um->mem.pv;
+
+	um->mem.by_driver = true;
+	pv->one.addr = um->start;
+	pv->runs = &pv->one;
+	pv->nr = 1;
+	pv->length = um->length;
+}
+
 static struct ibmr_mem *mem_user(struct ibmr_pd *ipd, unsigned long start, size_t length,
 				 int access, enum ib_mr_reason *why)
 {
@@ -185,17 +200,23 @@ static struct ibmr_mem *mem_user(struct ibmr_pd *ipd, unsigned long start, size_
 		goto err;
 	mem->release = umem_release;	/* from here on it has something to undo */
 
-	umem = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
-		ibmr_umem_get(dev->ibdev, start, length,
-			      access & ~(IB_ACCESS_HUGETLB | IB_ACCESS_ON_DEMAND));
+	if (ibmr_should_fail()) {
+		umem = ERR_PTR(-ENOMEM);
+	} else if (ibmr_has_regqp(dev->ibdev)) {
+		umem = ibmr_umem_get(dev->ibdev, start, length,
+				     access & ~(IB_ACCESS_HUGETLB | IB_ACCESS_ON_DEMAND));
+	} else {
+		umem_by_driver(um);
+		umem = NULL;
+	}
 	if (IS_ERR(umem)) {
-		*why = pin_refused(dev, PTR_ERR(umem), pages);
+		*why = ibmr_pin_refused(dev, PTR_ERR(umem), pages);
 		goto err;
 	}
 	um->umem = umem;
 	mem->pinned = pages;
 	atomic64_add(pages, &dev->pinned);
-	*why = umem_runs(um);
+	*why = umem ? umem_runs(um) : IB_MR_WHY_OK;
 	if (*why)
 		goto err;
 	return mem;
@@ -220,7 +241,8 @@ err:
  * the caller's; the memory stays its process's, which sees at once what a peer writes, also after a
  * fork(). Memory that is unmapped while it is registered makes the region stale
  * (ib_mr_is_stale()). IB_ACCESS_ON_DEMAND, on a device that has it, is taken for a hint: the
- * memory is pinned.
+ * memory is pinned. On iWARP the driver registers it: @iova must be @start, and the region can be
+ * neither translated nor re-registered.
  *
  * Context: process, may sleep; takes the mmap lock of current->mm, so not from a page fault.
  * Return: the handle, to be given to ib_dereg_mr(); ERR_PTR(-EINVAL) for arguments and in a thread
@@ -252,6 +274,9 @@ struct ib_mr *ib_mr_reg_user(struct ib_pd *pd, unsigned long start, size_t lengt
 		why = IB_MR_WHY_WRAP;
 	else
 		why = ibmr_reg_allowed(ipd->dev, access, addr, start, length);
+	/* siw takes the user's address, whatever it is told. */
+	if (!why && addr != start && !ibmr_has_regqp(ipd->dev->ibdev))
+		why = IB_MR_WHY_NO_REGQP;
 	if (!why)
 		mem = mem_user(ipd, start, length, access, &why);
 	if (mem)

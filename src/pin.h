@@ -10,7 +10,7 @@
  * struct ibmr_umem - user memory
  * @mem: its runs
  * @dev: device whose counters it is in; outlives it
- * @umem: the kernel's own record of the pinning
+ * @umem: the kernel's own record of the pinning; NULL where the driver pins
  * @watch: tells when the owner unmaps it
  * @start: address in the owner's address space
  * @length: bytes
@@ -33,5 +33,6 @@ struct ibmr_umem {
 };
 
 const struct ibmr_umem *ibmr_mem_user(const struct ibmr_mem *mem);
+enum ib_mr_reason ibmr_pin_refused(struct ibmr_dev *dev, int err, u64 pages);
 
 #endif /* IBMR_PIN_H */

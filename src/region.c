@@ -31,6 +31,7 @@
 #include "handle.h"
 #include "keys.h"
 #include "magazine.h"
+#include "pin.h"
 #include "region.h"
 #include "regqp.h"
 #include "window.h"
@@ -128,7 +129,7 @@ static enum ib_mr_reason reg_fast(struct ibmr_reg *reg)
 	u64 blocks;
 	int err;
 
-	why = ibmr_pagevec_block(&reg->mem->pv, reg->iova, ibdev->attrs.page_size_cap, &shift);
+	why = ibmr_pagevec_block(&reg->mem->pv, reg->iova, ibmr_block_sizes(ibdev), &shift);
 	if (why)
 		return why;
 	blocks = ibmr_pagevec_blocks(&reg->mem->pv, shift);
@@ -139,7 +140,7 @@ static enum ib_mr_reason reg_fast(struct ibmr_reg *reg)
 		return IB_MR_WHY_DEVICE_PAGES;
 
 	drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
-		ib_alloc_mr(reg->ipd->pd, IB_MR_TYPE_MEM_REG, ibmr_list_room(ibdev, blocks));
+		ibmr_alloc_mr(reg->ipd->pd, blocks);
 	if (IS_ERR(drv))
 		return blocks > ibdev->attrs.max_fast_reg_page_list_len ? IB_MR_WHY_DEVICE_PAGES :
 									 IB_MR_WHY_NO_MEMORY;
@@ -168,6 +169,23 @@ err:
 	ib_dereg_mr_user(drv, NULL);
 	reg->drv = NULL;
 	return why;
+}
+
+/* User memory on a device without registration queue pair: the driver pins and registers it. */
+static enum ib_mr_reason reg_user(struct ibmr_reg *reg)
+{
+	struct ibmr_dev *dev = reg->ipd->dev;
+	struct ib_mr *drv;
+
+	drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
+		ib_reg_user_mr(reg->ipd->pd, reg->iova, reg->length, reg->iova,
+			       ibmr_access_driver(reg->access));
+	if (IS_ERR(drv))
+		return ibmr_pin_refused(dev, PTR_ERR(drv), reg->mem->pinned);
+	reg->drv = drv;
+	reg->lkey = drv->lkey;
+	reg->rkey = reg->access & IBMR_REMOTE_RIGHTS ? drv->rkey : 0;
+	return IB_MR_WHY_OK;
 }
 
 /* What can be said before any memory is looked at. @first: address, or offset in a page, of it. */
@@ -232,7 +250,7 @@ struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	refcount_set(&reg->users, 1);
 	init_completion(&reg->idle);
 
-	*why = mem ? reg_fast(reg) : reg_dma(reg);
+	*why = !mem ? reg_dma(reg) : mem->by_driver ? reg_user(reg) : reg_fast(reg);
 	if (*why) {
 		kfree(reg);
 		return NULL;
@@ -247,7 +265,7 @@ int ibmr_reg_publish(struct ibmr_reg *reg)
 {
 	if (ibmr_should_fail())
 		return -ENOMEM;
-	reg->keyed.lkey = reg->mem ? reg->lkey : ~reg->lkey;
+	reg->keyed.lkey = reg->mem && !reg->mem->by_driver ? reg->lkey : ~reg->lkey;
 	return ibmr_key_add(reg->ipd->dev, reg->lkey, &reg->keyed);
 }
 

@@ -215,7 +215,7 @@ struct ibmr_regqp *ibmr_regqp_create(struct ib_pd *pd, int qp_access, unsigned i
 	unsigned int i;
 	int err;
 
-	if (rdma_protocol_iwarp(pd->device, rdma_start_port(pd->device))) {
+	if (!ibmr_has_regqp(pd->device)) {
 		err = -EOPNOTSUPP;
 		goto err;
 	}

@@ -87,6 +87,8 @@ static enum ib_mr_reason rereg_live(struct ibmr_region *region, struct ibmr_pd *
 		if (!mem)
 			return why;
 		iova = *r->iova;
+	} else if (mem && mem->by_driver) {
+		return IB_MR_WHY_NO_REGQP;
 	} else if (mem) {
 		refcount_inc(&mem->refs);
 	}

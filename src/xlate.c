@@ -216,7 +216,7 @@ static noinline int translate_closer(struct ib_pd *pd, u32 key, u64 iova, u64 le
 	rcu_read_lock();
 	dev = ibmr_dev_rcu(pd->device);
 	reg = reg_hit(dev, pd, key, iova, length, 0, false);
-	if (likely(reg && reg->mem && length))
+	if (likely(reg && reg->mem && !reg->mem->by_driver && length))
 		n = pv_runs(&reg->mem->pv, iova - reg->iova, length, runs, max);
 	if (unlikely(n < 0))
 		n = translate_slow(dev, pd, key, iova, length, runs, max);
@@ -253,10 +253,10 @@ static noinline int translate_one_of(const struct ibmr_reg *reg, u64 iova, u64 l
  * @runs: filled with the stretches, in order
  * @max_runs: how many fit
  *
- * Contiguous memory is one run however long it is. The keys of FMRs and windows are refused: what
- * is behind them is known to their owner, and to the device. No rights are looked at. The runs stay
- * good for as long as the caller knows that nobody deregisters the region; to touch the bytes
- * without that knowledge use ib_mr_copy_to() and ib_mr_copy_from().
+ * Contiguous memory is one run however long it is. The keys of FMRs and windows, and of user memory
+ * on iWARP, are refused: what is behind them is known to their owner, and to the device. No rights
+ * are looked at. The runs stay good for as long as the caller knows that nobody deregisters the
+ * region; to touch the bytes without that knowledge use ib_mr_copy_to() and ib_mr_copy_from().
  *
  * Context: any but NMI; does not sleep. O(log runs) plus the runs returned.
  * Return: number of runs, 0 for a @length of 0; -ENOSPC when there are more; -EINVAL for a key that

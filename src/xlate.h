@@ -18,7 +18,7 @@
  * @pv: the memory; NULL where an iova is a device address itself
  * @skip: offset in @pv of the first byte
  * @reg: who keeps the memory in place; NULL where RCU does
- * @opaque: only the device knows the memory (FMRs, windows)
+ * @opaque: only the device knows the memory (FMRs, windows, user memory on iWARP)
  *
  * A snapshot, good until the RCU read section ends, in which it was taken.
  */
@@ -52,7 +52,7 @@ static inline void ibmr_reg_view(struct ibmr_reg *reg, struct ibmr_view *v)
 	v->pv = reg->mem ? &reg->mem->pv : NULL;
 	v->skip = 0;
 	v->reg = reg;
-	v->opaque = false;
+	v->opaque = reg->mem && reg->mem->by_driver;
 }
 
 /* False when the key's index leads to nothing. Under RCU. */

@@ -12,7 +12,8 @@
  * kernel's own: a patched-out branch, and either one per-CPU count or one comparison.
  *
  * Every call here but ib_dma_alloc_coherent() (which obeys its gfp) and ib_mr_dma_check_set() may
- * be made in any context, hard interrupts included.
+ * be made in any context, hard interrupts included. On PREEMPT_RT that is so while no device is
+ * checked: the checker allocates, which is no matter for sections that disable interrupts there.
  *
  * What the checker cannot see: mappings that ib_core makes for itself (rdma_rw, the MAD layer, user
  * memory), and sources that were not compiled with this header.

@@ -206,8 +206,9 @@ int ib_mr_dealloc_pd(struct ib_pd *pd);
 bool ib_mr_check_invariants(struct ib_device *device);
 
 /*
- * Keys: where they lead, and what they allow. These calls do not sleep, work with interrupts off,
- * and are safe against a deregistration at the same time.
+ * Keys: where they lead, and what they allow. These calls do not sleep, work with interrupts off
+ * (on PREEMPT_RT: not in sections that disable interrupts or preemption), and are safe against a
+ * deregistration at the same time.
  */
 
 /**
