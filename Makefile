@@ -41,6 +41,9 @@ bench:
 	@scripts/build $(DEMO_KERNEL)
 	@scripts/bench --kernel $(DEMO_KERNEL)
 
+classic:
+	@KERNEL=$(DEMO_KERNEL) scripts/classic
+
 dma-demo:
 	@KERNEL=$(DEMO_KERNEL) scripts/dma-demo
 
@@ -74,6 +77,7 @@ help:
 	@echo 'make install           installs what make built for KDIR'
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
+	@echo 'make classic           the consumers of the classic verbs, unchanged, on the stock kernel [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]'
 	@echo 'make soak              a million FMR maps under a reading peer, on the stock kernel [KERNEL=6.1]'
