@@ -127,13 +127,15 @@ static int iser_queuecommand(struct iser *iser, unsigned int i, enum order_op op
 static s64 iser_round(struct iser *iser, enum order_op op)
 {
 	u32 len = iser_bytes(iser);
-	unsigned int i;
+	unsigned int i, tries = 0;
 	s64 wrong = 0;
 	int err;
 
 	for (i = 0; i < CMDS; i++) {
 		data_fill(iser->task[i].data, OFFSET, len, op == ORDER_WRITE ? 99 : i);
-		err = iser_queuecommand(iser, i, op);
+		do
+			err = iser_queuecommand(iser, i, op);
+		while (station_again(err, &tries));
 		if (err)
 			return err;
 	}
@@ -150,9 +152,13 @@ static s64 iser_round(struct iser *iser, enum order_op op)
 static void iser_exhausted(struct iser *iser)
 {
 	struct ib_pool_fmr *fmr[2 * CMDS + 1] = {};
-	unsigned int i, nr = 0, released = 0;
-	int err = 0;
+	unsigned int i, nr, released, tries = 0;
+	int err;
 
+again:
+	nr = 0;
+	released = 0;
+	err = 0;
 	spin_lock_bh(&iser->session_lock);
 	for (i = 0; i < ARRAY_SIZE(fmr); i++) {
 		fmr[i] = ib_fmr_pool_map_phys(iser->pool, iser->task[i % CMDS].data->list, PAGES,
@@ -166,6 +172,8 @@ static void iser_exhausted(struct iser *iser)
 		if (!IS_ERR(fmr[i]))
 			released += !ib_fmr_pool_unmap(fmr[i]);
 	spin_unlock_bh(&iser->session_lock);
+	if (nr < 2 * CMDS && station_again(err, &tries))
+		goto again;
 	verdict(ME, "a pool of 32 gives 32, then -EAGAIN", nr == 2 * CMDS && err == -EAGAIN &&
 		released == nr, "%u mapped, then %d; %u released", nr, err, released);
 }

@@ -4,7 +4,7 @@
  * all the same: what is new goes through it unchanged.
  *
  * The peer is a thread that takes one order after the other, so that what it does is simple; what
- * is under test is the other end. Its own memory is reached by its domain's keys of all memory, so
+ * is under test is the other end. It reaches its own memory by its domain's key of all memory, so
  * whatever is refused is refused for the ULP's key.
  *
  * Time-outs are long, since a slow machine is no lost packet.
@@ -43,6 +43,7 @@ struct link {
 	struct list_head todo;
 	wait_queue_head_t wait;
 	u8 *recv, *buf, *mem;
+	struct ib_mr *mem_mr;
 	struct reply *reply;
 	struct slot slot[LINK_DEPTH];
 	/* the thread's operation */
@@ -308,9 +309,14 @@ static int link_start(struct link *link, struct ib_qp *qp)
 	link->reply = kzalloc(sizeof(*link->reply), GFP_KERNEL);
 	if (!link->recv || !link->buf || !link->mem || !link->reply)
 		return -ENOMEM;
-	link->pd = ib_alloc_pd(link->device, IB_PD_UNSAFE_GLOBAL_RKEY);
+	link->pd = ib_alloc_pd(link->device, 0);
 	if (IS_ERR(link->pd))
 		return PTR_ERR(link->pd);
+	link->mem_mr = ib_mr_reg_kernel(link->pd, link->mem, LINK_MEM, IB_ACCESS_LOCAL_WRITE |
+					IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
+					IB_ACCESS_REMOTE_ATOMIC, NULL);
+	if (IS_ERR(link->mem_mr))
+		return PTR_ERR(link->mem_mr);
 	link->cq = ib_alloc_cq(link->device, link, 4 * LINK_DEPTH, 0, IB_POLL_WORKQUEUE);
 	if (IS_ERR(link->cq))
 		return PTR_ERR(link->cq);
@@ -361,6 +367,8 @@ void link_close(struct link *link)
 	}
 	if (!IS_ERR_OR_NULL(link->cq))
 		ib_free_cq(link->cq);
+	if (!IS_ERR_OR_NULL(link->mem_mr))
+		ib_dereg_mr(link->mem_mr);
 	if (!IS_ERR_OR_NULL(link->pd))
 		ib_dealloc_pd(link->pd);
 	kfree(link->reply);
@@ -375,12 +383,12 @@ void link_close(struct link *link)
 
 u64 link_addr(const struct link *link)
 {
-	return (uintptr_t)link->mem;
+	return link->mem_mr->iova;
 }
 
 u32 link_rkey(const struct link *link)
 {
-	return link->pd->unsafe_global_rkey;
+	return link->mem_mr->rkey;
 }
 
 /* --- the stranger --- */

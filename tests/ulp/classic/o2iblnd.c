@@ -120,7 +120,7 @@ again:
 static void o2ib_fmr(struct kib_net *net)
 {
 	struct kib_fmr tx[TXS + 1];
-	unsigned int i, n = 0, read = 0;
+	unsigned int i, n = 0, read = 0, tries = 0;
 	s64 wrong = 0;
 	int err = 0;
 
@@ -137,7 +137,9 @@ static void o2ib_fmr(struct kib_net *net)
 	}
 	verdict(ME, "what is for writing is not read", !read, "%u of %u read", read, n);
 
-	err = kiblnd_fmr_pool_map(net, net->data->list, MAX_PAGES, 0, &tx[0]);
+	do
+		err = kiblnd_fmr_pool_map(net, net->data->list, MAX_PAGES, 0, &tx[0]);
+	while (station_again(err, &tries));
 	if (!err) {
 		wrong = kiblnd_transfer(net, tx[0].pfmr->fmr->rkey, 0, MAX_PAGES, 3);
 		ib_fmr_pool_unmap(tx[0].pfmr);
@@ -151,11 +153,14 @@ static int o2ib_fail(void *arg)
 	struct kib_net *net = arg;
 	struct kib_fmr tx;
 	bool live = false, dead = false, killed = false;
+	unsigned int tries = 0;
 	int err, rc = -EINTR;
 	u32 key = 0;
 
 	allow_signal(SIGKILL);
-	err = kiblnd_fmr_pool_map(net, net->data->list, 8, 0, &tx);
+	do
+		err = kiblnd_fmr_pool_map(net, net->data->list, 8, 0, &tx);
+	while (station_again(err, &tries));
 	if (!err) {
 		key = tx.pfmr->fmr->rkey;
 		ib_fmr_pool_unmap(tx.pfmr);

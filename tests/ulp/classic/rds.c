@@ -84,15 +84,14 @@ static s64 rds_order(struct rds *rds, enum order_op op, u32 rkey, u64 addr, u32 
 	return rds->reply.wrong;
 }
 
-/* The stock follows demand; a burst of remaps is more than it had promised. */
 static int rds_map(struct rds_mr *rm, int pages)
 {
 	unsigned int tries = 0;
 	int err;
 
-	while ((err = ib_map_phys_fmr(rm->fmr, rm->data->list, pages, 0)) == -EAGAIN &&
-	       tries++ < 200)
-		schedule_timeout_uninterruptible(HZ / 20);
+	do
+		err = ib_map_phys_fmr(rm->fmr, rm->data->list, pages, 0);
+	while (station_again(err, &tries));
 	if (!err)
 		rm->remap_count++;
 	return err;

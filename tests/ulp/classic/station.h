@@ -7,6 +7,7 @@
 #ifndef CLASSIC_STATION_H
 #define CLASSIC_STATION_H
 
+#include <linux/delay.h>
 #include <linux/interrupt.h>
 #include <linux/jiffies.h>
 #include <linux/scatterlist.h>
@@ -157,6 +158,18 @@ static inline bool station_reply(struct station *st, const struct ib_wc *wc, str
 	ib_dma_sync_single_for_device(st->device, dma, sizeof(*reply), DMA_BIDIRECTIONAL);
 	st->in_softirq += in_serving_softirq() ? 1 : 0;
 	return !station_post_recv(st, i) && reply->cookie < LINK_DEPTH;
+}
+
+/*
+ * The stock of a pool, or of windows, follows demand: a burst may find it empty, and comes again, as
+ * a command that a classic ULP puts back into its queue.
+ */
+static inline bool station_again(int err, unsigned int *tries)
+{
+	if ((err != -EAGAIN && err != -ENOMEM) || ++*tries > 1000)
+		return false;
+	msleep(20);
+	return true;
 }
 
 /* --- pages of data, in no order, mapped --- */

@@ -243,7 +243,7 @@ static void xprt_reply(unsigned long data)
 static s64 xprt_rpc(struct xprt *x, unsigned int at, bool writing)
 {
 	struct rpcrdma_req *req = &x->req;
-	unsigned int i;
+	unsigned int i, tries = 0;
 	s64 wrong;
 	int err;
 
@@ -251,8 +251,11 @@ static s64 xprt_rpc(struct xprt *x, unsigned int at, bool writing)
 	req->status = IB_WC_GENERAL_ERR;
 	reinit_completion(&req->unbound);
 	for (i = 0; i < WINDOWS; i++) {
-		err = xprt_bind(x, req->mw[i], x->data->list[i] + 100, PAGE_SIZE - 200,
-				writing ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ, 0, 0);
+		do
+			err = xprt_bind(x, req->mw[i], x->data->list[i] + 100, PAGE_SIZE - 200,
+					writing ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ,
+					0, 0);
+		while (station_again(err, &tries));
 		if (err)
 			return err;
 		req->rkey[i] = req->mw[i]->rkey;

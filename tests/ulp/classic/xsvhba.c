@@ -62,7 +62,7 @@ static void vhba_comp(struct ib_cq *cq, void *context)
 
 static s64 vhba_round(struct vhba *vhba, u32 seed)
 {
-	unsigned int i;
+	unsigned int i, tries = 0;
 	unsigned long flags;
 	s64 wrong = 0;
 	int err = 0;
@@ -72,6 +72,7 @@ static s64 vhba_round(struct vhba *vhba, u32 seed)
 
 		data_fill(io->data, 0, PAGES * PAGE_SIZE, seed + i);
 		reinit_completion(&io->done);
+again:
 		spin_lock_irqsave(&vhba->hba_lock, flags);
 		io->pool_fmr = ib_fmr_pool_map_phys(vhba->fmr_pool, io->data->list, PAGES,
 						    io->data->list[0], NULL);
@@ -84,6 +85,8 @@ static s64 vhba_round(struct vhba *vhba, u32 seed)
 					   PAGES * PAGE_SIZE, seed + i, i, NULL);
 		}
 		spin_unlock_irqrestore(&vhba->hba_lock, flags);
+		if (station_again(err, &tries))
+			goto again;
 	}
 	if (err)
 		return err;
