@@ -67,6 +67,9 @@ bench:
 	@scripts/build $(DEMO_KERNEL)
 	@scripts/bench --kernel $(DEMO_KERNEL) $(if $(SMP),--smp $(SMP))
 
+classic:
+	@KERNEL=$(DEMO_KERNEL) scripts/classic
+
 dma-demo:
 	@KERNEL=$(DEMO_KERNEL) scripts/dma-demo
 
@@ -139,6 +142,7 @@ help:
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
 	@echo 'make check-all         the same on 6.1-debug, 6.12-debug, 7-debug, then the demo on 6.1, 6.12, 6.1-rt, 6.1-cloud: hours'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
+	@echo 'make classic           the consumers of the classic verbs, unchanged, on the stock kernel [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]; SMP=2: waits for locks between CPUs'
 	@echo 'make races             everything at once on the same objects, under KCSAN [KERNEL=6.1-kcsan] [SEED=n] [ROUNDS=n]'

@@ -58,6 +58,12 @@ IBMR_EXPORT_INTERNAL(ibmr_fail_map);
 module_param_named(fail_map, ibmr_fail_map, uint, 0644);
 MODULE_PARM_DESC(fail_map, "let every n-th map fail with -EAGAIN (for tests; 0: none)");
 
+bool ibmr_no_fmr;
+IBMR_EXPORT_INTERNAL(ibmr_no_fmr);
+module_param_named(no_fmr, ibmr_no_fmr, bool, 0644);
+MODULE_PARM_DESC(no_fmr,
+		 "from now on say -ENOSYS, as a device without FMRs and windows (for tests of ULPs)");
+
 static struct workqueue_struct *mag_wq;
 struct workqueue_struct *ibmr_pool_wq;
 
@@ -486,6 +492,8 @@ enum ib_mr_reason ibmr_mag_qualify(struct ibmr_dev *dev)
 	enum ib_mr_reason why = IB_MR_WHY_OK;
 	struct ib_pd *park;
 
+	if (READ_ONCE(ibmr_no_fmr))
+		return IB_MR_WHY_NOT_QUALIFIED;
 	mutex_lock(&dev->mag_lock);
 	if (dev->probed)
 		goto out;

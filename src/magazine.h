@@ -191,6 +191,7 @@ void ibmr_mags_exit(void);
 extern struct workqueue_struct *ibmr_pool_wq;
 extern bool ibmr_force_replace;
 extern unsigned int ibmr_fail_map;
+extern bool ibmr_no_fmr;
 extern unsigned int ibmr_stock_limit;
 bool ibmr_map_fails(void);
 #ifdef CONFIG_IB_MR_DEBUG

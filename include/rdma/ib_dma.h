@@ -291,34 +291,37 @@ static inline unsigned int ib_mr_sg_dma_len(struct ib_device *dev, struct scatte
 }
 
 /*
- * The classic names. attrs was a pointer (NULL for none) up to 4.7 and is a word of flags since;
- * both are taken.
+ * The classic names. attrs was a pointer up to 4.7 and is a word of flags since. NULL is taken as
+ * no flags; what else a pointer leads to is known where <linux/dma-attrs.h> is (include/classic).
  */
+#ifndef ib_mr_dma_attrs
+#define ib_mr_dma_attrs(attrs)	((unsigned long)(attrs))
+#endif
 #ifndef IB_MR_DMA_PLAIN_NAMES
 #define ib_dma_map_single(dev, cpu_addr, size, dir) \
 	ib_mr_dma_map_single(dev, cpu_addr, size, dir, 0)
 #define ib_dma_map_single_attrs(dev, cpu_addr, size, dir, attrs) \
-	ib_mr_dma_map_single(dev, cpu_addr, size, dir, (unsigned long)(attrs))
+	ib_mr_dma_map_single(dev, cpu_addr, size, dir, ib_mr_dma_attrs(attrs))
 #define ib_dma_unmap_single(dev, addr, size, dir) \
 	ib_mr_dma_unmap_single(dev, addr, size, dir, 0)
 #define ib_dma_unmap_single_attrs(dev, addr, size, dir, attrs) \
-	ib_mr_dma_unmap_single(dev, addr, size, dir, (unsigned long)(attrs))
+	ib_mr_dma_unmap_single(dev, addr, size, dir, ib_mr_dma_attrs(attrs))
 #define ib_dma_map_page(dev, page, offset, size, dir) \
 	ib_mr_dma_map_page(dev, page, offset, size, dir, 0)
 #define ib_dma_map_page_attrs(dev, page, offset, size, dir, attrs) \
-	ib_mr_dma_map_page(dev, page, offset, size, dir, (unsigned long)(attrs))
+	ib_mr_dma_map_page(dev, page, offset, size, dir, ib_mr_dma_attrs(attrs))
 #define ib_dma_unmap_page(dev, addr, size, dir) \
 	ib_mr_dma_unmap_page(dev, addr, size, dir, 0)
 #define ib_dma_unmap_page_attrs(dev, addr, size, dir, attrs) \
-	ib_mr_dma_unmap_page(dev, addr, size, dir, (unsigned long)(attrs))
+	ib_mr_dma_unmap_page(dev, addr, size, dir, ib_mr_dma_attrs(attrs))
 #define ib_dma_map_sg(dev, sg, nents, dir) \
 	ib_mr_dma_map_sg(dev, sg, nents, dir, 0)
 #define ib_dma_map_sg_attrs(dev, sg, nents, dir, attrs) \
-	ib_mr_dma_map_sg(dev, sg, nents, dir, (unsigned long)(attrs))
+	ib_mr_dma_map_sg(dev, sg, nents, dir, ib_mr_dma_attrs(attrs))
 #define ib_dma_unmap_sg(dev, sg, nents, dir) \
 	ib_mr_dma_unmap_sg(dev, sg, nents, dir, 0)
 #define ib_dma_unmap_sg_attrs(dev, sg, nents, dir, attrs) \
-	ib_mr_dma_unmap_sg(dev, sg, nents, dir, (unsigned long)(attrs))
+	ib_mr_dma_unmap_sg(dev, sg, nents, dir, ib_mr_dma_attrs(attrs))
 #define ib_dma_map_sgtable_attrs(dev, sgt, dir, attrs) \
 	ib_mr_dma_map_sgtable(dev, sgt, dir, attrs)
 #define ib_dma_unmap_sgtable_attrs(dev, sgt, dir, attrs) \

@@ -106,6 +106,7 @@ struct ib_pool_fmr {
 	u64 page_list[];
 };
 
+int ib_mr_max_fmr(struct ib_device *device);
 struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags, struct ib_fmr_attr *fmr_attr);
 int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list, int list_len, u64 iova);
 int ib_unmap_fmr(struct list_head *fmr_list);

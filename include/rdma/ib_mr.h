@@ -202,6 +202,13 @@ int ib_mr_pd_get(struct ib_pd *pd);
 void ib_mr_pd_put(struct ib_pd *pd);
 int ib_mr_dealloc_pd(struct ib_pd *pd);
 
+/* Completion queues whose handler polls: the classic header's ib_create_cq(), ib_destroy_cq(). */
+struct ib_cq *ib_mr_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
+			      void (*event_handler)(struct ib_event *event, void *context),
+			      void *cq_context, const struct ib_cq_init_attr *cq_attr,
+			      const char *caller);
+int ib_mr_destroy_cq(struct ib_cq *cq);
+
 /* True when every counter of the device agrees with its objects. */
 bool ib_mr_check_invariants(struct ib_device *device);
 
