@@ -63,6 +63,7 @@ struct ibmr_stack {
  * @gone: the device was removed
  * @dying: being destroyed
  * @tagged: some MR was ever given a tag
+ * @spoiled: some MR in @stock is said to be invalidated
  * @in_use: taken
  * @created: all there are; == @stock + @in_use + @retired + @quarantine + @due, unless the worker
  *           has some in hand
@@ -100,6 +101,7 @@ struct ibmr_mag {
 	bool gone;
 	bool dying;
 	bool tagged;
+	bool spoiled;
 	unsigned int in_use;
 	unsigned int created;
 	struct ibmr_stack retired;
@@ -173,6 +175,7 @@ void ibmr_mag_hold(struct ibmr_mag *mag);
 void ibmr_mag_drop(struct ibmr_mag *mag);
 void ibmr_mag_empty(struct ibmr_mag *mag);
 void ibmr_mag_kick(struct ibmr_mag *mag);
+void ibmr_mag_spoiled(struct ibmr_mag *mag);
 void ibmr_mag_bury(struct ibmr_mag *mag, struct ibmr_armed *a);
 
 void ibmr_mags_remove(struct ibmr_dev *dev);
