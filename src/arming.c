@@ -198,6 +198,8 @@ static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struc
 		}
 		ibmr_regqp_exec(mag->dev->park_ipd, arm->op, inv + n);
 
+		/* Locked: whoever says that a new key is invalidated may say so at once. */
+		spin_lock_irq(&mag->lock);
 		for (i = 0; i < n; i++) {
 			const struct ibmr_regop *reg = &arm->op[inv + i];
 			int err = reg->err ? reg->err : rekey ? arm->op[i].err : 0;
@@ -214,6 +216,7 @@ static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struc
 				last = a;
 			ibmr_stack_push(&good, a);
 		}
+		spin_unlock_irq(&mag->lock);
 		cond_resched();
 	}
 	mutex_unlock(&arm->lock);

@@ -72,7 +72,8 @@ static struct pool_entry *cache_find(struct ib_fmr_pool *pool, const u64 *page_l
 
 	hlist_for_each_entry(pub, bucket(pool, page_list[0]), cache_node)
 		if (pub->io_virtual_address == iova && pub->page_list_len == list_len &&
-		    same_pages(pub->page_list, page_list, list_len))
+		    same_pages(pub->page_list, page_list, list_len) &&
+		    likely(!ibmr_pool_entry(pub)->armed->invalidated))
 			return ibmr_pool_entry(pub);
 	return NULL;
 }
@@ -453,7 +454,7 @@ EXPORT_SYMBOL(ib_fmr_pool_map_sg);
 static noinline void release(struct ib_fmr_pool *pool, struct pool_entry *e)
 {
 	pool->users--;
-	if (e->pub.cache_node.pprev && !pool->destroyed) {
+	if (e->pub.cache_node.pprev && !pool->destroyed && likely(!e->armed->invalidated)) {
 		e->idle_since = jiffies;
 		lru_add_tail(pool, e);
 		return;

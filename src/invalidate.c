@@ -5,7 +5,11 @@
  * A LOCAL_INV of the owner, or a peer's SEND with invalidate, is carried out by the device, which
  * tells nobody but the one who polls its completion. So that one tells us. The key is dead either
  * way: nothing here makes an access possible or impossible, but a type 2 window becomes free for
- * the next bind, and a refused access can be explained.
+ * the next bind, a mapping is not kept for its key, and a refused access can be explained.
+ *
+ * A device may look at the key alone, as soft RoCE does. So a peer can reach with it into another
+ * PD, or, by guessing, into the stock of armed MRs. What was hit is marked, whoever it belongs to:
+ * the owner of a mapping finds out by asking, and an MR in stock is armed anew before it is used.
  */
 
 #include "compat.h"
@@ -16,34 +20,34 @@ static enum ib_mr_reason reg_invalidated(struct ibmr_reg *reg, const struct ib_p
 {
 	if (key != reg->lkey)
 		return IB_MR_WHY_STALE_KEY;
-	if (reg->pd != pd)
-		return IB_MR_WHY_OTHER_PD;
 	if (!reg->mem)
 		return IB_MR_WHY_WRONG_KIND;	/* a DMA MR has no such state */
 	WRITE_ONCE(reg->keyed.lkey, ~key);
 	WRITE_ONCE(reg->invalidated, true);
-	return IB_MR_WHY_OK;
+	return reg->pd == pd ? IB_MR_WHY_OK : IB_MR_WHY_OTHER_PD;
 }
 
 static enum ib_mr_reason armed_invalidated(struct ibmr_armed *a, const struct ib_pd *pd, u32 key)
 {
 	enum ib_mr_reason why = IB_MR_WHY_OK;
-	const struct ib_pd *in = NULL;
+	const struct ib_pd *in;
 	struct ibmr_window *w = NULL;
 	unsigned long flags;
 
 	spin_lock_irqsave(&a->mag->lock, flags);
-	if (a->drv)
-		in = READ_ONCE(a->drv->pd);	/* a map of a pool publishes without the lock */
-	if (READ_ONCE(a->key) != key) {
+	in = a->drv ? READ_ONCE(a->drv->pd) : NULL;	/* a map of a pool publishes without the lock */
+	if (READ_ONCE(a->key) != key || !in) {
 		why = IB_MR_WHY_STALE_KEY;
-	} else if (in && in == a->mag->dev->park) {
-		why = IB_MR_WHY_STALE_KEY;	/* nothing is bound or mapped by it any more */
-	} else if (!in || in != pd) {
-		why = IB_MR_WHY_OTHER_PD;
 	} else {
 		WRITE_ONCE(a->invalidated, true);
-		w = a->window;
+		if (in == a->mag->dev->park) {
+			why = IB_MR_WHY_STALE_KEY;	/* nothing is mapped by it now */
+			ibmr_mag_spoiled(a->mag);
+		} else if (in != pd) {
+			why = IB_MR_WHY_OTHER_PD;	/* its owner may do with it what he likes */
+		} else {
+			w = a->window;
+		}
 	}
 	spin_unlock_irqrestore(&a->mag->lock, flags);
 	if (w && ibmr_window_freed(w, a) && w->mw.type == IB_MW_TYPE_1)
@@ -57,9 +61,9 @@ static enum ib_mr_reason armed_invalidated(struct ibmr_armed *a, const struct ib
  * @key: key, as the completion named it (wc->ex.invalidate_rkey), or that of the owner's LOCAL_INV
  *
  * The device has made the key dead on its own, at a peer's or the owner's wish. Told of it, the
- * core frees a type 2 window for the next bind, and explains refused accesses. A key that is not
- * the current key of an object in @pd changes nothing. A type 1 window must not be invalidated
- * (o10-37.2.26): it is unbound, and that is said.
+ * core frees a type 2 window for the next bind, and explains refused accesses. A type 1 window must
+ * not be invalidated (o10-37.2.26): it is unbound, and that is said. Of an object in another PD the
+ * key is marked as dead, since the device did not care, and nothing else changes; that is said too.
  *
  * Context: any but NMI; does not sleep: a completion handler.
  * Return: 0; -EINVAL for a key that is unknown or stale, and for a type 1 window's; -EACCES in

@@ -119,6 +119,13 @@ void ibmr_mag_empty(struct ibmr_mag *mag)
 	ibmr_mag_kick(mag);
 }
 
+/* One that is not in use was invalidated by a guess. The worker takes it out. Under mag->lock. */
+void ibmr_mag_spoiled(struct ibmr_mag *mag)
+{
+	mag->spoiled = true;
+	ibmr_mag_kick(mag);
+}
+
 void ibmr_mag_hold(struct ibmr_mag *mag)
 {
 	refcount_inc(&mag->refs);
@@ -149,6 +156,17 @@ static void grace_over(struct rcu_head *rcu)
 	ibmr_mag_drop(mag);
 }
 
+/* What is invalidated in the stock is armed anew: it was not published, so nobody is waited for. */
+static void sort_out(struct ibmr_mag *mag, struct ibmr_stack *again)
+{
+	struct ibmr_stack all = ibmr_stack_steal(&mag->stock);
+	struct ibmr_armed *a;
+
+	mag->spoiled = false;
+	while ((a = ibmr_stack_pop(&all)))
+		ibmr_stack_push(a->invalidated ? again : &mag->stock, a);
+}
+
 /* What there is to do now. Under mag->lock. */
 static void plan(struct ibmr_mag *mag, struct ibmr_stack *again, struct ibmr_stack *exchange,
 		 unsigned int *more, bool *wait)
@@ -161,6 +179,8 @@ static void plan(struct ibmr_mag *mag, struct ibmr_stack *again, struct ibmr_sta
 	mag->empties_seen = mag->empties;
 	*again = ibmr_stack_steal(&mag->due);
 	*exchange = (struct ibmr_stack){};
+	if (unlikely(mag->spoiled))
+		sort_out(mag, again);
 
 	if (READ_ONCE(ibmr_force_replace)) {
 		*exchange = ibmr_stack_steal(&mag->retired);

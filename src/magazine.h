@@ -68,6 +68,7 @@ struct ibmr_stack {
  *         cancelled after it was waited for
  * @tagged: some MR was ever given a tag; set under @lock. A fence asks without it: it comes after
  *          the bindings that it is to wait for
+ * @spoiled: some MR in @stock is said to be invalidated; under @lock
  * @in_use: taken
  * @created: all there are; == @stock + @in_use + @retired + @quarantine + @due, unless the worker
  *           has some in hand
@@ -107,6 +108,7 @@ struct ibmr_mag {
 	bool gone;
 	bool dying;
 	bool tagged;
+	bool spoiled;
 	unsigned int in_use;
 	unsigned int created;
 	struct ibmr_stack retired;
@@ -181,6 +183,7 @@ void ibmr_mag_hold(struct ibmr_mag *mag);
 void ibmr_mag_drop(struct ibmr_mag *mag);
 void ibmr_mag_empty(struct ibmr_mag *mag);
 void ibmr_mag_kick(struct ibmr_mag *mag);
+void ibmr_mag_spoiled(struct ibmr_mag *mag);
 void ibmr_mag_bury(struct ibmr_mag *mag, struct ibmr_armed *a);
 
 void ibmr_mags_remove(struct ibmr_dev *dev);
