@@ -93,20 +93,30 @@ static inline u64 ibmr_block_sizes(const struct ib_device *device)
 }
 
 /*
+ * Most blocks in a fast-registration MR. From 7.0 on soft RoCE keeps them in one allocation, 16
+ * bytes each, and the kernel warns when it is asked for more than the allocator ever gives.
+ */
+static inline u32 ibmr_list_max(const struct ib_device *device)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+	if (ib_uses_virt_dma((struct ib_device *)device))
+		return KMALLOC_MAX_SIZE / 16;
+#endif
+	return U32_MAX - 1;
+}
+
+/*
  * A fast-registration MR with room for @blocks. Up to 6.2 soft RoCE keeps an MR's pages in parts of
  * PAGE_SIZE / 16 entries. A copy that ends where the last part does reads the pointer to the next
- * one, which is beyond the array; one entry more than is ever mapped makes a part for it. From 7.0
- * on it keeps them in one allocation, 16 bytes each, and where that is more than the allocator can
- * give the kernel warns.
+ * one, which is beyond the array; one entry more than is ever mapped makes a part for it.
  */
 static inline struct ib_mr *ibmr_alloc_mr(struct ib_pd *pd, u32 blocks)
 {
+	if (blocks > ibmr_list_max(pd->device))
+		return ERR_PTR(-ENOMEM);
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 	if (ib_uses_virt_dma(pd->device) && blocks % (PAGE_SIZE / 16) == 0)
 		blocks++;
-#elif LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
-	if (ib_uses_virt_dma(pd->device) && blocks > KMALLOC_MAX_SIZE / 16)
-		return ERR_PTR(-ENOMEM);
 #endif
 	return ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, blocks);
 }

@@ -133,7 +133,7 @@ static enum ib_mr_reason reg_fast(struct ibmr_reg *reg)
 	if (why)
 		return why;
 	blocks = ibmr_pagevec_blocks(&reg->mem->pv, shift);
-	if (blocks >= U32_MAX)
+	if (blocks > ibmr_list_max(ibdev))
 		return IB_MR_WHY_DEVICE_PAGES;
 	/* A soft device says a limit that it does not have; a real one means it. */
 	if (!ib_uses_virt_dma(ibdev) && blocks > ibdev->attrs.max_fast_reg_page_list_len)

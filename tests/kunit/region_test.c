@@ -10,6 +10,7 @@
  */
 #include <linux/mm.h>
 #include "helpers.h"
+#include "compat.h"
 
 #define PG	SZ_4K
 #define ALL	(LW | RR | RW | RA)
@@ -318,28 +319,39 @@ static void region_4m_in_one_run(struct kunit *test)
 /*
  * Most of memory as one region, for reading. The driver's list would not hold it in pages, so
  * that it holds it at all shows large blocks; and the buffer somewhere in it can be read, which
- * shows that they lead to the right place.
+ * shows that they lead to the right place. Where large blocks save nothing (7.x) a part of memory
+ * is taken in pages, and one page more than the driver's list can ever have is refused.
  */
 static void region_a_gigabyte(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, SZ_64K, 15);
 	u64 ram = (u64)totalram_pages() << PAGE_SHIFT, addr = (uintptr_t)b->addr, start, iova;
+	bool large = ibmr_block_sizes(ibt_dev(test)) & SZ_1G;
+	u64 most = ibmr_list_max(ibt_dev(test)), len = large ? SZ_1G : SZ_256M;
 	struct ib_phys_buf whole;
 	struct ibt_view v = { .buf = b, .len = SZ_64K, .access = RR };
 	struct ibt_pair *p = ibt_pair(test, pd);
 	struct ib_mr *mr;
 
 	KUNIT_ASSERT_GE(test, ram, (u64)SZ_1G + SZ_256M);
-	/* 1 GiB of memory with the buffer in it, on the side where there is enough. */
-	start = addr - PAGE_OFFSET > SZ_1G + SZ_64K ? addr + SZ_64K - SZ_1G : addr;
-	whole = (struct ib_phys_buf){ start, SZ_1G };
+	/* Memory with the buffer in it, on the side where there is enough. */
+	start = addr - PAGE_OFFSET > len + SZ_64K ? addr + SZ_64K - len : addr;
+	whole = (struct ib_phys_buf){ start, len };
 	iova = start;
 	mr = ibt_mr(test, ib_reg_phys_mr(pd, &whole, 1, RR, &iova));
-	KUNIT_EXPECT_EQ(test, mr->length, (u64)SZ_1G);
-	KUNIT_EXPECT_EQ(test, (u64)mr->page_size, (u64)SZ_1G);
+	KUNIT_EXPECT_EQ(test, mr->length, len);
+	KUNIT_EXPECT_EQ(test, (u64)mr->page_size, large ? (u64)SZ_1G : (u64)PG);
 	v.iova = addr;
 	ibt_expect_read(p, mr, &v, 0, v.len);
+
+	if (large || (most + 1) * PG > ram - SZ_128M)
+		return;
+	len = (most + 1) * PG;
+	start = addr - PAGE_OFFSET > len ? addr - len : addr;
+	whole = (struct ib_phys_buf){ start, len };
+	iova = start;
+	ibt_expect_refused_mr(test, DEVICE_PAGES, ib_reg_phys_mr(pd, &whole, 1, RR, &iova));
 }
 
 /* DMA regions: by address, with rights but no ends. */
