@@ -66,6 +66,12 @@ static inline const char *ibmr_unparsed_args(const struct module *mod)
 #endif
 
 /*
+ * Soft RoCE stops a queue pair whose request it refuses. From 6.5 on, where a workqueue does the
+ * work, the request may be flushed by that before its own status is told.
+ */
+#define IBMR_REFUSAL_MAY_FLUSH		(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0))
+
+/*
  * From 6.3 to 6.x the driver's page list is an xarray whose plain lock is taken with interrupts on
  * when the MR is allocated, and by a live map with them off. No deadlock: nobody else uses that
  * instance at that time. Lockdep knows the class only.

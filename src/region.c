@@ -57,7 +57,8 @@ static enum ib_mr_reason reg_dma(struct ibmr_reg *reg)
 
 	reg->drv = drv;
 	reg->lkey = drv->lkey;
-	reg->rkey = drv->rkey;
+	/* Some drivers say one without the right to use it; it would be refused there. */
+	reg->rkey = reg->access & IBMR_REMOTE_RIGHTS ? drv->rkey : 0;
 	if (reg->access & IBMR_REMOTE_RIGHTS)
 		pr_warn_once("%s: a DMA MR with remote rights lets a peer reach any address it names\n",
 			     reg->ipd->dev->name);

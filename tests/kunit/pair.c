@@ -21,6 +21,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include "helpers.h"
+#include "compat.h"
 
 #define IBT_DEPTH	16
 
@@ -291,7 +292,8 @@ enum ib_wc_status ibt_local(struct ibt_pair *p, enum ibt_op op, u32 lkey, u64 io
 
 bool ibt_local_error(enum ib_wc_status status)
 {
-	return status == IB_WC_LOC_PROT_ERR || status == IB_WC_LOC_QP_OP_ERR;
+	return status == IB_WC_LOC_PROT_ERR || status == IB_WC_LOC_QP_OP_ERR ||
+	       (IBMR_REFUSAL_MAY_FLUSH && status == IB_WC_WR_FLUSH_ERR);
 }
 
 const char *ibt_op_name(enum ibt_op op)
