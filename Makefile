@@ -40,8 +40,8 @@ install: modules install-headers install-tools
 	$(if $(DESTDIR),,depmod -a $(KREL))
 
 install-headers:
-	cd include && find . -name '*.h' -exec install -D -m 644 '{}' '$(DESTDIR)$(PREFIX)/include/ib_mr/{}' \;
-	install -m 644 include/ib_mr.mk $(DESTDIR)$(PREFIX)/include/ib_mr/
+	cd include && find . -name '*.h' -o -name '*.mk' | \
+		while read -r f; do install -D -m 644 $$f '$(DESTDIR)$(PREFIX)/include/ib_mr/'$$f || exit; done
 
 # each with its manual page and completion, as far as it has them
 install-tools:
