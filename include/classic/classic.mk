@@ -12,4 +12,4 @@ ib-mr-classic := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 NOSTDINC_FLAGS += -I$(ib-mr-classic) -I$(patsubst %/,%,$(dir $(ib-mr-classic)))
 NOSTDINC_FLAGS += $(addprefix -DIB_MR_EPOCH=,$(IB_MR_EPOCH))
 NOSTDINC_FLAGS += $(addprefix -DIB_MR_WRITTEN_FOR=,$(IB_MR_WRITTEN_FOR))
-KBUILD_EXTRA_SYMBOLS += $(wildcard $(ib-mr-classic)/../../Module.symvers)
+include $(ib-mr-classic)/../ib_mr.mk
