@@ -6,8 +6,9 @@
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 PREFIX ?= /usr/local
-# of the kernel that KDIR names
-KREL = $(shell cat $(KDIR)/include/config/kernel.release)
+# The release of the kernel that KDIR names, as uname tells it and modules carry it. Debian's headers of 6.1 have another
+# one in include/config/kernel.release, which is what the kernel's own makefiles would install for.
+KREL = $(shell sed -n 's/^\#define UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
 CHECK_KERNEL = $(or $(KERNEL),6.1-debug)
 DEMO_KERNEL = $(or $(KERNEL),6.1)
 
@@ -34,8 +35,8 @@ endif
 MODDIR = $(DESTDIR)/lib/modules/$(KREL)/updates/ib_mr
 
 install: modules install-headers install-tools
-	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_IB_MR=m INSTALL_MOD_PATH=$(DESTDIR) INSTALL_MOD_DIR=updates/ib_mr \
-		modules_install
+	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_IB_MR=m KERNELRELEASE=$(KREL) INSTALL_MOD_PATH=$(DESTDIR) \
+		INSTALL_MOD_DIR=updates/ib_mr modules_install
 	install -D -m 644 Module.symvers $(DESTDIR)$(PREFIX)/lib/ib_mr/$(KREL)/Module.symvers
 	$(if $(DESTDIR),,depmod -a $(KREL))
 

@@ -63,7 +63,7 @@ another_version() {
 	sed -i "s/^#define IB_MR_VERSION .*/#define IB_MR_VERSION \"$2\"/" "$1/include/rdma/ib_mr.h"
 	sed -i "s/^PACKAGE_VERSION=.*/PACKAGE_VERSION=\"$2\"/" "$1/dkms.conf"
 	{
-		sed "1s/(.*)/($2)/; /^ --/q" "$1/debian/changelog"
+		sed "1s/(.*)/($2)/; s/^\( -- .*>  \).*/\1$(date -R)/; /^ --/q" "$1/debian/changelog"
 		echo
 		cat "$1/debian/changelog"
 	} > "$1/debian/changelog.new"
@@ -136,12 +136,12 @@ part_packages() {
 	local k
 	note "packages"
 	row "the second kernel's headers" apt-get -q install -y --no-download "linux-headers-$second"
-	depmod "$first"		# its lists belong to nobody, and come with the first module
+	depmod "$first" 2> /dev/null	# its lists belong to nobody, and come with the first module
 	files > /root/before
 	row "make deb, and lintian has no objection" make deb
 	row "a build leaves the sources as they were" sh -c "cp -r /see /root/clean && cd /root/clean && dpkg-buildpackage -us -uc -b &&
 		debian/rules clean && diff -r /see /root/clean"
-	row "both are installed" apt-get -q install -y --no-download ./build/deb/ib-mr-dkms_"$version"_all.deb \
+	row "both are installed" apt-get -q install -y ./build/deb/ib-mr-dkms_"$version"_all.deb \
 		./build/deb/ib-mr-dev_"$version"_all.deb
 	row "dkms built the module for $first" installed "$first" "$version"
 	row "and for $second" installed "$second" "$version"
@@ -154,7 +154,7 @@ part_packages() {
 	done
 	another_version /root/src "$version.1"
 	row "a later version's packages" make deb
-	row "the upgrade" apt-get -q install -y --no-download ./build/deb/*.deb
+	row "the upgrade" apt-get -q install -y ./build/deb/*.deb
 	row "$version.1 is what modprobe finds" installed "$second" "$version.1"
 	row "the old version's module and source are gone" sh -c "! find /usr/src /var/lib/dkms -name 'ib_mr-$version' -o -path '*/ib_mr/$version' | grep ."
 	row "the purge" apt-get -q purge -y ib-mr-dkms ib-mr-dev
