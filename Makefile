@@ -6,8 +6,9 @@
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 PREFIX ?= /usr/local
-# of the kernel that KDIR names
-KREL = $(shell cat $(KDIR)/include/config/kernel.release)
+# The release of the kernel that KDIR names, as uname tells it and modules carry it. Debian's headers of 6.1 have another
+# one in include/config/kernel.release, which is what the kernel's own makefiles would install for.
+KREL = $(shell sed -n 's/^\#define UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
 CHECK_KERNEL = $(or $(KERNEL),6.1-debug)
 DEMO_KERNEL = $(or $(KERNEL),6.1)
 
@@ -34,14 +35,13 @@ endif
 MODDIR = $(DESTDIR)/lib/modules/$(KREL)/updates/ib_mr
 
 install: modules install-headers install-tools
-	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_IB_MR=m INSTALL_MOD_PATH=$(DESTDIR) INSTALL_MOD_DIR=updates/ib_mr \
-		modules_install
+	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_IB_MR=m KERNELRELEASE=$(KREL) INSTALL_MOD_PATH=$(DESTDIR) \
+		INSTALL_MOD_DIR=updates/ib_mr modules_install
 	install -D -m 644 Module.symvers $(DESTDIR)$(PREFIX)/lib/ib_mr/$(KREL)/Module.symvers
 	$(if $(DESTDIR),,depmod -a $(KREL))
 
 install-headers:
-	cd include && find . -name '*.h' -o -name '*.mk' | \
-		while read -r f; do install -D -m 644 $$f '$(DESTDIR)$(PREFIX)/include/ib_mr/'$$f || exit; done
+	cd include && find . \( -name '*.h' -o -name '*.mk' \) -exec install -D -m 644 '{}' '$(DESTDIR)$(PREFIX)/include/ib_mr/{}' \;
 
 # each with its manual page and completion, as far as it has them
 install-tools:
@@ -120,6 +120,13 @@ ulp-test:
 deb:
 	@scripts/deb
 
+# the manual of the exported calls
+docs:
+	@scripts/docs make
+
+docs-check:
+	@scripts/docs check
+
 dkms-test:
 	@scripts/dkms-test
 
@@ -138,6 +145,7 @@ help:
 	@echo 'make KERNEL=K          the module for a kernel of the lab (scripts/kernel list), in build/K/'
 	@echo 'make install           module, headers, Module.symvers and tools [PREFIX=/usr/local] [DESTDIR=]; make uninstall'
 	@echo 'make ulp NAME=x        a ULP to start from, in ../x or DIR='
+	@echo 'make docs              the manual of the exported calls, HTML and man pages, in build/docs/; make docs-check'
 	@echo 'make deb               the Debian packages ib-mr-dkms and ib-mr-dev, in build/deb/'
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
 	@echo 'make check-all         the same on 6.1-debug, 6.12-debug, 7-debug, then the demo on 6.1, 6.12, 6.1-rt, 6.1-cloud: hours'
@@ -160,4 +168,4 @@ help:
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
 .PHONY: all modules install install-headers install-tools uninstall check check-all demo dma-demo bench races soak \
-	coverage mutate sparse abi-check ulp ulp-test install-test deb dkms-test checkpatch clean help
+	coverage mutate sparse abi-check ulp ulp-test install-test docs docs-check deb dkms-test checkpatch clean help

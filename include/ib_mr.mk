@@ -2,11 +2,14 @@
 #
 # For the Kbuild of a module that uses ib_mr:   include /usr/include/ib_mr/ib_mr.mk
 #
-# It adds the headers, and the symbols of the ib_mr that is installed for the kernel which is being built for: dkms's, or
-# the one of `make install`. The kernel's modpost reads Kbuild once more for KBUILD_EXTRA_SYMBOLS.
+# It adds the headers, and the symbols of ib_mr as it is for the kernel which is being built for: that of the clone which
+# this file is in, of `make install`, or of dkms. The kernel's modpost reads Kbuild once more for KBUILD_EXTRA_SYMBOLS.
 
-ib-mr-include := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+ib-mr-include := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 subdir-ccflags-y += -I$(ib-mr-include)
-ib-mr-symvers := $(wildcard $(ib-mr-include)/../../lib/ib_mr/$(KERNELRELEASE)/Module.symvers \
-	/var/lib/dkms/ib_mr/kernel-$(KERNELRELEASE)-$(UTS_MACHINE)/module/Module.symvers)
-KBUILD_EXTRA_SYMBOLS += $(firstword $(ib-mr-symvers))
+
+# what uname says; KERNELRELEASE is another one under Debian's headers of 6.1
+ib-mr-release := $(shell sed -n 's/^\#define UTS_RELEASE "\(.*\)"/\1/p' $(objtree)/include/generated/utsrelease.h)
+KBUILD_EXTRA_SYMBOLS += $(firstword $(wildcard $(ib-mr-include)/../Module.symvers \
+	$(ib-mr-include)/../../lib/ib_mr/$(ib-mr-release)/Module.symvers \
+	/var/lib/dkms/ib_mr/kernel-$(ib-mr-release)-$(UTS_MACHINE)/module/Module.symvers))

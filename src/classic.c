@@ -73,7 +73,8 @@ static void cq_event(struct ib_event *event, void *context)
  * @cq_attr: see there
  * @caller: name of the module
  *
- * Context: process, may sleep. Return: the CQ, to be given to ib_mr_destroy_cq(), or an error.
+ * Context: process, may sleep.
+ * Return: the CQ, to be given to ib_mr_destroy_cq(), or an error.
  */
 struct ib_cq *ib_mr_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
 			      void (*event_handler)(struct ib_event *event, void *context),
@@ -137,8 +138,8 @@ EXPORT_SYMBOL(ib_mr_destroy_cq);
  * What the classic struct ib_device_attr called max_fmr. The first call tests whether the device
  * can have any, by RDMA.
  *
- * Context: process, may sleep. Return: the number; 0 when it cannot, or when that could not be
- * tested now.
+ * Context: process, may sleep.
+ * Return: the number; 0 when it cannot, or when that could not be tested now.
  */
 int ib_mr_max_fmr(struct ib_device *device)
 {

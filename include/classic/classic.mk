@@ -13,8 +13,4 @@ ib-mr-classic := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 NOSTDINC_FLAGS += -I$(ib-mr-classic) -I$(patsubst %/,%,$(dir $(ib-mr-classic)))
 NOSTDINC_FLAGS += $(addprefix -DIB_MR_EPOCH=,$(IB_MR_EPOCH))
 NOSTDINC_FLAGS += $(addprefix -DIB_MR_WRITTEN_FOR=,$(IB_MR_WRITTEN_FOR))
-ib-mr-built := $(wildcard $(ib-mr-classic)/../../Module.symvers)
-KBUILD_EXTRA_SYMBOLS += $(ib-mr-built)
-ifeq ($(ib-mr-built),)
 include $(ib-mr-classic)/../ib_mr.mk
-endif
