@@ -77,7 +77,7 @@ struct ibmr_dev {
 	char name[IB_DEVICE_NAME_MAX];
 	struct dentry *debugfs;
 	struct rcu_head rcu;
-	struct ibmr_key_leaf *keys[1 << 12];
+	struct ibmr_key_leaf *keys[4096];
 };
 
 /**

@@ -88,10 +88,10 @@ map:
 	n = ibmr_map_mr_sg(drv, plain, nr, PAGE_SIZE);
 	ibmr_lockdep_on();
 	if (likely(n == (int)nr && drv->length == nr << PAGE_SHIFT)) {
-		drv->iova = iova;
+		ibmr_driver_reads(WRITE_ONCE(drv->iova, iova));
 		return true;
 	}
-	drv->length = 0;
+	ibmr_driver_reads(WRITE_ONCE(drv->length, 0));
 	return ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
 }
 

@@ -23,8 +23,8 @@ struct pool_entry {
  * struct ib_fmr_pool - a pool
  * @mag: its magazine; mag->lock guards what follows
  * @plain: neither cache nor key_maps nor anybody to be woken: a release has one way to go
- * @short_pages: longest page list that goes the short way; 0 when none does: not @plain, or pages of
- *               another size than PAGE_SIZE
+ * @short_pages: longest page list that goes the short way; 0 when none does: not @plain, or pages
+ *               of another size than PAGE_SIZE
  * @page_mask: bits of an address within a page
  * @free: entries to take, without cache: the last one released is the first to be taken
  * @free_list: the same with cache: the one released first is

@@ -33,6 +33,7 @@ int ibmr_key_add(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed)
 			leaf = other;
 		}
 	}
+	/* Whoever finds it finds all of it: pairs with the dependency in ibmr_key_find(). */
 	smp_store_release(&leaf->slot[(key >> 8) % IBMR_KEY_SLOTS], keyed);
 	return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "core.h"
 
-#define IBMR_KEY_SLOTS	(1U << 12)	/* of a leaf, and leaves: 24 bits of key index in all */
+#define IBMR_KEY_SLOTS	4096U	/* of a leaf, and leaves: 24 bits of key index in all */
 
 struct ibmr_key_leaf {
 	struct ibmr_keyed *slot[IBMR_KEY_SLOTS];

@@ -303,6 +303,7 @@ static __always_inline bool ibmr_live_map(struct ib_mr *drv, struct scatterlist 
 /* Let the mapping be reached. It was made before anyone can see the PD. */
 static inline void ibmr_publish(struct ib_mr *drv, struct ib_pd *pd)
 {
+	/* Pairs with the driver's comparison of PDs, on which its reading of the mapping depends. */
 	ibmr_driver_reads(smp_store_release(&drv->pd, pd));
 }
 

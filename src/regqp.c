@@ -49,7 +49,7 @@ struct ibmr_regqp {
 	unsigned int gid_from;	/* first GID index to try */
 	unsigned int gid;	/* the one in use */
 	bool ready;
-	/* One chain from the first to the last; what is the same for all of them stays filled in. */
+	/* One chain; what is the same in every use of it stays filled in. */
 	struct ib_reg_wr wr[IBMR_REGQP_DEPTH];
 	struct ib_wc wc[8];
 };

@@ -4,9 +4,10 @@
  *
  * Synchronous: the caller must have the key before he goes on, so he registers and waits. Counted
  * with the invalidation in the same chain, which no ULP can do and is the least it could cost; and
- * as a ULP does it, who waits for the one, uses the key, and waits for the other. Pipelined: the registration goes
- * before a data request in its chain and the invalidation behind it, and only the last one is
- * waited for, as it would be without them; counted is what they add to that data request.
+ * as a ULP does it, who waits for the one, uses the key, and waits for the other. Pipelined: the
+ * registration goes before a data request in its chain and the invalidation behind it, and only the
+ * last one is waited for, as it would be without them; counted is what they add to that data
+ * request.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt

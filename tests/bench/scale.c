@@ -33,7 +33,7 @@ static struct ib_mr *region(struct bench *b, unsigned int pages, enum shape shap
 {
 	unsigned int i, nr = shape == PIECE ? 1 : pages;
 	struct ib_phys_buf *buf = kvcalloc(nr, sizeof(*buf), GFP_KERNEL);
-	u64 iova = IOVA, end = FIRST + 2 * (u64)pages * PAGE_SIZE;
+	u64 iova = IOVA, end = FIRST;
 	struct bench_span span;
 	struct ib_mr *mr;
 
@@ -43,6 +43,9 @@ static struct ib_mr *region(struct bench *b, unsigned int pages, enum shape shap
 		buf[i].size = PAGE_SIZE << (shape == UNEVEN ? get_random_u32() & 1 : 0);
 		if (shape == PIECE)
 			buf[i].size = (u64)pages << PAGE_SHIFT;
+		end += buf[i].size;
+	}
+	for (i = 0; i < nr; i++) {
 		end -= buf[i].size;
 		buf[i].addr = end;
 	}
