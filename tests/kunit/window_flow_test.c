@@ -294,15 +294,16 @@ static int hammering(void *arg, int i)
 {
 	struct hammer *h = arg;
 	struct ibt_win *w = h->w, *o = &h->owner;
-	unsigned int round;
+	unsigned int round, tries;
 	int bad = 0;
+	u64 let_in;
 
 	if (i) {	/* the peer */
 		while (!READ_ONCE(h->stop)) {
 			memset(w->p->req.buf, 0xee, 4096);
 			if (ibt_rdma(w->p, IBT_WRITE, w->p->req.buf, READ_ONCE(h->key), w->base,
 				     4096) == IB_WC_SUCCESS)
-				h->ok++;
+				WRITE_ONCE(h->ok, h->ok + 1);
 		}
 		return 0;
 	}
@@ -311,7 +312,11 @@ static int hammering(void *arg, int i)
 
 		while (ibt_bind(o, 0, PAGE_SIZE, RW, 0))
 			msleep(1);
+		let_in = READ_ONCE(h->ok);
 		WRITE_ONCE(h->key, o->mw->rkey);
+		/* On a slow machine the peer takes its time to come, and some have to be let in. */
+		for (tries = 0; round < 10 && READ_ONCE(h->ok) == let_in && tries < 5000; tries++)
+			usleep_range(500, 1000);
 		usleep_range(2000, 6000);
 		ib_dealloc_mw(o->mw);
 		memset(mem, 0x11, PAGE_SIZE);	/* nothing may be written any more */
