@@ -44,8 +44,8 @@ static u32 draw_key(struct fz_world *w, const struct fz_step *s, struct draw *d,
 	case 5:
 		d->pd = !d->pd;
 		return key;
-	case 6:
-		return n & 1 ? 0 : w->pd[d->pd]->local_dma_lkey;
+	case 6:			/* locally it reaches all memory, which is as it should be */
+		return remote && n & 1 ? w->pd[d->pd]->local_dma_lkey : 0;
 	default:
 		return key;
 	}
