@@ -279,10 +279,11 @@ static void went_wrong(struct fz_world *w, struct fz_step *step, unsigned int n,
 
 static void report(unsigned int nth)
 {
-	pr_info("%llu steps in %u episodes: %llu calls (%llu refused, %llu -EAGAIN), %llu RDMA (%llu allowed, %llu refused, %llu unjudged), %llu questions, %llu copies, %llu connections\n",
-		fz_stats.steps, nth, fz_stats.calls, fz_stats.refused, fz_stats.again,
+	pr_info("%llu steps in %u episodes: %llu calls (%llu refused, %llu -EAGAIN)\n",
+		fz_stats.steps, nth, fz_stats.calls, fz_stats.refused, fz_stats.again);
+	pr_info("%llu RDMA (%llu allowed, %llu refused, %llu unjudged), %llu connections, %llu questions, %llu copies\n",
 		fz_stats.rdma, fz_stats.allowed, fz_stats.denied, fz_stats.unjudged,
-		fz_stats.checks, fz_stats.copies, fz_stats.reconnects);
+		fz_stats.reconnects, fz_stats.checks, fz_stats.copies);
 }
 
 static int run(void)
