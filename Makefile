@@ -77,6 +77,12 @@ races:
 	@scripts/setup
 	@scripts/races --kernel $(or $(KERNEL),6.1-kcsan) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+adversary:
+	@KERNEL=$(DEMO_KERNEL) scripts/adversary
+
+fuzz:
+	@KERNEL=$(DEMO_KERNEL) scripts/fuzz $(if $(N),--ops $(N)) $(if $(SEED),--seed $(SEED))
+
 soak:
 	@scripts/setup
 	@KERNEL=$(DEMO_KERNEL) MINUTES=$(or $(MINUTES),10) scripts/soak
@@ -154,6 +160,8 @@ help:
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]; SMP=2: waits for locks between CPUs'
 	@echo 'make races             everything at once on the same objects, under KCSAN [KERNEL=6.1-kcsan] [SEED=n] [ROUNDS=n]'
+	@echo 'make adversary         a hostile peer against every kind of memory [KERNEL=6.1]'
+	@echo 'make fuzz              random calls against a model of who may access what [N=100000] [SEED=n] [KERNEL=6.1]'
 	@echo 'make soak              the same for hours, on the stock kernel: memory and counters flat [MINUTES=10] [KERNEL=6.1]'
 	@echo 'make coverage          what of src/ make check reaches, and why not the rest [KERNEL=6.1-debug]'
 	@echo 'make mutate            breaks src/ in forty places; do the tests notice? An hour [KERNEL=6.1-debug] [ONLY=n,n-n]'
@@ -167,5 +175,5 @@ help:
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
-.PHONY: all modules install install-headers install-tools uninstall check check-all demo dma-demo bench races soak \
+.PHONY: all modules install install-headers install-tools uninstall check check-all demo dma-demo bench races adversary fuzz soak \
 	coverage mutate sparse abi-check ulp ulp-test install-test docs docs-check deb dkms-test checkpatch clean help

@@ -35,7 +35,8 @@ static enum ib_mr_reason armed_invalidated(struct ibmr_armed *a, const struct ib
 	unsigned long flags;
 
 	spin_lock_irqsave(&a->mag->lock, flags);
-	in = a->drv ? READ_ONCE(a->drv->pd) : NULL;	/* a map of a pool publishes without the lock */
+	/* A map of a pool publishes without the lock. */
+	in = a->drv ? READ_ONCE(a->drv->pd) : NULL;
 	if (READ_ONCE(a->key) != key || !in) {
 		why = IB_MR_WHY_STALE_KEY;
 	} else {

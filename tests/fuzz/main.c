@@ -33,7 +33,7 @@ static ulong seed = 1;
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "where the steps come from");
 
-static uint length = 1000;
+static uint length = 2000;
 module_param(length, uint, 0444);
 MODULE_PARM_DESC(length, "steps of an episode");
 
@@ -55,6 +55,7 @@ MODULE_PARM_DESC(verdict, "what came of it: 0, or what is wrong");
 struct fz_stats fz_stats;
 static struct ib_device *fz_device;
 static struct ib_pd *fz_peer_pd;
+static struct ib_mw *fz_keeper;	/* keeps the device's stocks for windows from going and coming */
 static struct page *fz_user_page[FZ_USER];
 static unsigned long fz_user_addr;
 
@@ -71,14 +72,14 @@ static const struct {
 	{ fz_slice, "slice", 20 },
 	{ fz_fmr_map, "FMR map", 70 },
 	{ fz_fmr_unmap, "FMR unmap", 20 },
-	{ fz_fmr_free, "FMR free", 8 },
+	{ fz_fmr_free, "FMR free", 4 },
 	{ fz_pool_map, "pool map", 120 },
 	{ fz_pool_unmap, "pool unmap", 90 },
-	{ fz_pool_flush, "pool flush", 6 },
-	{ fz_pool_free, "pool destroy", 3 },
+	{ fz_pool_flush, "pool flush", 5 },
+	{ fz_pool_free, "pool destroy", 2 },
 	{ fz_window_bind, "bind", 80 },
 	{ fz_window_unbind, "unbind", 25 },
-	{ fz_window_free, "window free", 12 },
+	{ fz_window_free, "window free", 10 },
 	{ fz_invalidate, "invalidate", 15 },
 	{ fz_access, "access", 420 },
 	{ fz_ask, "ask", 200 },
@@ -278,10 +279,11 @@ static void went_wrong(struct fz_world *w, struct fz_step *step, unsigned int n,
 
 static void report(unsigned int nth)
 {
-	pr_info("%llu steps in %u episodes: %llu calls (%llu refused, %llu -EAGAIN), %llu RDMA (%llu allowed, %llu refused, %llu unjudged), %llu questions, %llu copies, %llu connections\n",
-		fz_stats.steps, nth, fz_stats.calls, fz_stats.refused, fz_stats.again,
+	pr_info("%llu steps in %u episodes: %llu calls (%llu refused, %llu -EAGAIN)\n",
+		fz_stats.steps, nth, fz_stats.calls, fz_stats.refused, fz_stats.again);
+	pr_info("%llu RDMA (%llu allowed, %llu refused, %llu unjudged), %llu connections, %llu questions, %llu copies\n",
 		fz_stats.rdma, fz_stats.allowed, fz_stats.denied, fz_stats.unjudged,
-		fz_stats.checks, fz_stats.copies, fz_stats.reconnects);
+		fz_stats.reconnects, fz_stats.checks, fz_stats.copies);
 }
 
 static int run(void)
@@ -364,9 +366,15 @@ static int __init fz_init(void)
 		err = PTR_ERR_OR_ZERO(fz_peer_pd);
 	}
 	if (!err) {
-		verdict = run();
-		ib_dealloc_pd(fz_peer_pd);
+		fz_keeper = ib_alloc_mw(fz_peer_pd, IB_MW_TYPE_1);
+		err = PTR_ERR_OR_ZERO(fz_keeper);
 	}
+	if (!err)
+		verdict = run();
+	if (!IS_ERR_OR_NULL(fz_keeper))
+		ib_dealloc_mw(fz_keeper);
+	if (!IS_ERR_OR_NULL(fz_peer_pd))
+		ib_dealloc_pd(fz_peer_pd);
 	user_put();
 	ib_unregister_client(&fz_client);
 	return err;

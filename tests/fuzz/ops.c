@@ -85,8 +85,8 @@ void fz_region_reg(struct fz_world *w, const struct fz_step *s)
 	if (zero_based)
 		want.iova = 0;
 	n = phys_list(w, &want, list);
-	fz_tell(w, "register region %u: pd %u, %llu bytes from %u of page %u, at %#llx, access %#x%s",
-		s->a % FZ_REGIONS, want.pd, want.len, want.off, want.page[0], want.iova,
+	fz_tell(w, "register region %u: pd %u, %llu bytes, page %u + %u, at %#llx, access %#x%s",
+		s->a % FZ_REGIONS, want.pd, want.len, want.page[0], want.off, want.iova,
 		want.access, zero_based ? ", zero-based" : "");
 	mr = ib_reg_phys_mr(w->pd[want.pd], list, n,
 			    want.access | (zero_based ? IB_ZERO_BASED : 0), &want.iova);
@@ -95,7 +95,8 @@ void fz_region_reg(struct fz_world *w, const struct fz_step *s)
 	r->mr = mr;
 	r->zero_based = zero_based;
 	grant_region(r, &want);
-	if (mr->iova != want.iova || mr->length != want.len || !!mr->rkey != !!(want.access & REMOTE))
+	if (mr->iova != want.iova || mr->length != want.len ||
+	    !!mr->rkey != !!(want.access & REMOTE))
 		fz_fail(w, "handle", "the handle says %llu bytes at %#llx, rkey %#x", mr->length,
 			mr->iova, mr->rkey);
 }
@@ -103,10 +104,9 @@ void fz_region_reg(struct fz_world *w, const struct fz_step *s)
 void fz_region_rereg(struct fz_world *w, const struct fz_step *s)
 {
 	struct fz_region *r = &w->region[s->a % FZ_REGIONS];
-	int mask = s->a >> 8 & 7, n = 0, err;
+	int mask = s->a >> 8 & 7, n = 0, access = 0, err;
 	struct ib_phys_buf list[FZ_MAX_PAGES + 1];
 	struct fz_grant want;
-	int access = 0;
 	bool must;
 
 	if (!r->mr)
@@ -120,9 +120,11 @@ void fz_region_rereg(struct fz_world *w, const struct fz_step *s)
 	if (mask & IB_MR_REREG_PD)
 		want.pd = s->a >> 12 & 1;
 	if (mask & IB_MR_REREG_ACCESS)
-		want.access = access = fz_rights(s->a >> 16);
-	fz_tell(w, "re-register region %u: mask %#x, pd %u, %llu bytes from %u of page %u, at %#llx, access %#x",
-		s->a % FZ_REGIONS, mask, want.pd, want.len, want.off, want.page[0], want.iova,
+		access = fz_rights(s->a >> 16);
+	if (mask & IB_MR_REREG_ACCESS)
+		want.access = access;
+	fz_tell(w, "re-register %u: mask %#x, pd %u, %llu bytes, page %u + %u, at %#llx, access %#x",
+		s->a % FZ_REGIONS, mask, want.pd, want.len, want.page[0], want.off, want.iova,
 		want.access);
 	must = mask && !r->bound &&
 	       reg_rules(&want, r->zero_based && !(mask & IB_MR_REREG_ACCESS));
@@ -177,8 +179,8 @@ void fz_user(struct fz_world *w, const struct fz_step *s)
 	want.pd = s->a >> 8 & 1;
 	want.access = fz_rights(s->a >> 16);
 	want.iova = draw_iova(&want, s->d);
-	fz_tell(w, "register user memory %u: pd %u, %llu bytes from %u of its page %u, at %#llx, access %#x",
-		s->a % FZ_USERS, want.pd, want.len, want.off, first, want.iova, want.access);
+	fz_tell(w, "register user memory %u: pd %u, %llu bytes, page %u + %u, at %#llx, access %#x",
+		s->a % FZ_USERS, want.pd, want.len, first, want.off, want.iova, want.access);
 	mr = ib_mr_reg_user(w->pd[want.pd], w->user + first * PAGE_SIZE + want.off, want.len,
 			    want.access, &want.iova);
 	if (!fz_called(w, "ib_mr_reg_user", PTR_ERR_OR_ZERO(mr), reg_rules(&want, false)))

@@ -217,7 +217,7 @@ void fz_invalidate(struct fz_world *w, const struct fz_step *s)
 		fz_fail(w, "invalidation", "key %#x could not be invalidated", key);
 		return;
 	}
-	/* That it was another PD's, or a type 1 window's, is a complaint; dead it is all the same. */
+	/* That it was another PD's, or a type 1 window's, is a complaint; it is dead even so. */
 	fz_called(w, "ib_mr_invalidated", ib_mr_invalidated(w->pd[pd], key),
 		  pd == g->pd && !type1);
 	if (win && pd == g->pd) {

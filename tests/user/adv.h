@@ -68,6 +68,8 @@ const char *asset_name(uint32_t asset);
 bool may_write(const struct victim_info *asset);
 bool may_read(const struct victim_info *asset);
 void all_work(struct adv *adv);
+/* Bytes of which each differs from what is there, @at bytes into the grant. */
+void other_bytes(const struct victim_info *asset, uint64_t at, uint8_t *bytes, uint32_t length);
 /* Words of an asset in bytes that came, of that generation or a later one, at any alignment. */
 unsigned int secrets(const uint8_t *bytes, size_t length, uint32_t asset, uint32_t generation);
 

@@ -89,7 +89,7 @@ void attack_inv_other(struct adv *adv)
 /* All variants of a live index but the right one, and of the indices around, which are stock. */
 void attack_inv_guess(struct adv *adv)
 {
-	uint64_t told = owner_stats(adv).told;
+	struct victim_stats before = owner_stats(adv), after;
 	uint32_t key = adv->asset[VIC_POOL].key, v, keys[200];
 	struct raw raw;
 
@@ -102,11 +102,15 @@ void attack_inv_guess(struct adv *adv)
 		invalidate(&raw, (key ^ v) + 0x100 * (1 + v % 8), false);
 		adv->attempts += 2;
 	}
-	told = owner_stats(adv).told - told;
-	adv->refused = adv->attempts - told;
+	after = owner_stats(adv);
+	adv->refused = adv->attempts - (after.told - before.told);
+	/* What was hit is dead until it is granted anew. */
 	owner_churn(adv, VIC_POOL, keys, 200);
-	owner_do(adv, VIC_POOL, VICTIM_GRANT);
-	owner_info(adv);
-	note(adv, "%llu guesses hit a key that is in stock, which was armed anew",
-	     (unsigned long long)told);
+	for (v = 0; v < VIC_ASSETS; v++) {
+		owner_do(adv, v, VICTIM_REVOKE);
+		owner_do(adv, v, VICTIM_GRANT);
+	}
+	note(adv, "%llu hit, of these %llu an MR in stock, which was armed anew",
+	     (unsigned long long)(after.told - before.told),
+	     (unsigned long long)(after.told_unknown - before.told_unknown));
 }

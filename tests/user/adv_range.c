@@ -122,7 +122,8 @@ static void expect_no_ack(struct raw *raw, const char *what)
 void attack_lengths(struct adv *adv)
 {
 	static const uint32_t lies[] = {
-		0xffffffff, 0x80000001, 0x80000000, 0x7fffffff, 0xfffffc00, VIC_LENGTH + 1, 100000,
+		0xffffffff, 0x80000001, 0x80000000, 0x7fffffff, 0xfffffc00, VIC_PAGES * VIC_PAGE + 1,
+		100000,
 	};
 	uint8_t reth[16], bytes[RAW_MTU];
 	const uint32_t asset[] = { VIC_WRITE, VIC_POOL, VIC_FMR, VIC_WINDOW1, VIC_ARENA };
@@ -181,12 +182,13 @@ void attack_overrun(struct adv *adv)
 		amiss(adv, "no packet socket");
 		return;
 	}
-	memset(bytes, 0x66, sizeof(bytes));
 	for (i = 0; i < 5; i++) {
 		const struct victim_info *a = &adv->asset[asset[i]];
 		const uint32_t room = 1500;
 
 		for (k = 0; k < 2; k++) {	/* a MIDDLE or a LAST, whole */
+			owner_info(adv);
+			other_bytes(a, a->length - room, bytes, RAW_MTU);
 			raw_connect(&raw, true);
 			raw_reth(reth, a->iova + a->length - room, a->key, room);
 			raw_send(&raw, OP_WRITE_FIRST, raw.psn, reth, 16, bytes, RAW_MTU);

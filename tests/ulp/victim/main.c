@@ -32,7 +32,7 @@ union argument {
 
 /* What a file holds: the memory of the process that asked. */
 struct owner {
-	struct mutex lock;
+	struct mutex lock;	/* @mr */
 	struct ib_mr *mr;
 };
 
