@@ -87,7 +87,7 @@ struct ibmr_dma_map *ibmr_dma_map_alloc(unsigned int nr)
 {
 	struct ibmr_dma_map *map;
 
-	if (ibmr_should_fail())
+	if (ibmr_should_fail(IBMR_FAULT_ALLOC))
 		return NULL;
 	map = kzalloc(struct_size(map, ent, nr), IBMR_DMA_GFP);
 	if (map) {
