@@ -179,6 +179,8 @@ static void before_windowed(struct fn_room *r)
 	r->mr = ib_mr_reg_kernel(r->w.pd, r->w.b->addr, LEN, ALL | MWB, &r->w.base);
 	KUNIT_ASSERT_FALSE(r->test, IS_ERR(r->mr));
 	swap(r->mr, r->w.mr);
+	/* On a queue pair that the last look at a dead key did not break. */
+	fn_reads(r, r->w.p, r->w.b, r->w.mr->rkey, r->w.base, 0, 1);
 	for (tries = 0; tries < 500 && err == -ENOMEM; tries++)
 		err = ibt_bind(&r->w, 0, 100, RR, 0);
 	KUNIT_ASSERT_EQ(r->test, err, 0);
