@@ -63,6 +63,7 @@ struct fn_room {
 	void *mem;
 	struct scatterlist sg[3];
 	struct ib_cq *cq;
+	u64 twice;			/* faults of the DMA checker */
 };
 
 /**

@@ -15,6 +15,7 @@ static void set_up_bounce(struct fn_room *r)
 	unsigned int i;
 
 	r->dev = chk_begin(r->test, IB_MR_DMA_BOUNCE);
+	r->twice = ib_mr_dma_reports(r->dev, IB_MR_DMA_UNMAP_TWICE);
 	r->mem = kunit_kzalloc(r->test, 3 * PAGE_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(r->test, r->mem);
 	sg_init_table(r->sg, ARRAY_SIZE(r->sg));
@@ -156,6 +157,8 @@ static void done_coherent(struct fn_room *r)
 	KUNIT_EXPECT_NULL(r->test, memchr_inv(r->mem, 0x5c, SIZE));
 	run_free_coherent(r);
 	KUNIT_EXPECT_EQ(r->test, ibmr_dma_live(r->dev), 0ULL);
+	/* Made where another one was, and not remembered, it is not unmapped a second time. */
+	KUNIT_EXPECT_EQ(r->test, ib_mr_dma_reports(r->dev, IB_MR_DMA_UNMAP_TWICE), r->twice);
 }
 
 static void before_coherent(struct fn_room *r)
