@@ -95,6 +95,10 @@ mutate:
 	@scripts/setup
 	@scripts/mutate --kernel $(CHECK_KERNEL) $(if $(ONLY),--only $(ONLY))
 
+removal:
+	@scripts/setup
+	@scripts/removal --kernel $(CHECK_KERNEL) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED))
+
 sparse:
 	@scripts/setup
 	@scripts/build $(CHECK_KERNEL) C=2
@@ -165,6 +169,7 @@ help:
 	@echo 'make soak              the same for hours, on the stock kernel: memory and counters flat [MINUTES=10] [KERNEL=6.1]'
 	@echo 'make coverage          what of src/ make check reaches, and why not the rest [KERNEL=6.1-debug]'
 	@echo 'make mutate            breaks src/ in forty places; do the tests notice? An hour [KERNEL=6.1-debug] [ONLY=n,n-n]'
+	@echo 'make removal           the device goes, again and again, under a working ULP [KERNEL=6.1-debug] [ROUNDS=60] [SEED=1]'
 	@echo 'make sparse            sparse over all sources; or C=1 with any build'
 	@echo 'make abi-check         versions agree; what is exported is what abi/ promises'
 	@echo 'make ulp-test          make ulp, build and run what it made'
@@ -176,4 +181,4 @@ help:
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
 .PHONY: all modules install install-headers install-tools uninstall check check-all demo dma-demo bench races adversary fuzz soak \
-	coverage mutate sparse abi-check ulp ulp-test install-test docs docs-check deb dkms-test checkpatch clean help
+	coverage mutate removal sparse abi-check ulp ulp-test install-test docs docs-check deb dkms-test checkpatch clean help

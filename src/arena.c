@@ -75,14 +75,14 @@ static void arena_free(struct ib_mr_arena *arena)
 
 static unsigned long *granule_bits(const struct ib_mr_arena *arena)
 {
-	return ibmr_should_fail() ? NULL :
+	return ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
 		kvcalloc(BITS_TO_LONGS(arena->size >> arena->order), sizeof(long), GFP_KERNEL);
 }
 
 /* The memory and what keeps account of it; the region comes last. */
 static int arena_init(struct ib_mr_arena *arena)
 {
-	arena->mem = ibmr_should_fail() ? NULL : kvzalloc(arena->size, GFP_KERNEL);
+	arena->mem = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kvzalloc(arena->size, GFP_KERNEL);
 	if (!arena->mem)
 		return -ENOMEM;
 	arena->starts = granule_bits(arena);
@@ -91,8 +91,9 @@ static int arena_init(struct ib_mr_arena *arena)
 	arena->ends = granule_bits(arena);
 	if (!arena->ends)
 		return -ENOMEM;
-	arena->pool = ibmr_should_fail() ? NULL : gen_pool_create(arena->order, NUMA_NO_NODE);
-	if (!arena->pool || ibmr_should_fail())
+	arena->pool = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
+		gen_pool_create(arena->order, NUMA_NO_NODE);
+	if (!arena->pool || ibmr_should_fail(IBMR_FAULT_ALLOC))
 		return -ENOMEM;
 	return gen_pool_add(arena->pool, (uintptr_t)arena->mem, arena->size, NUMA_NO_NODE);
 }
@@ -132,7 +133,7 @@ struct ib_mr_arena *ib_mr_arena_create(struct ib_pd *pd, size_t size, int access
 	else if (min_order > PAGE_SHIFT)
 		why = IB_MR_WHY_ARENA_ARGS;
 	else
-		arena = ibmr_should_fail() ? NULL : kzalloc(sizeof(*arena), GFP_KERNEL);
+		arena = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*arena), GFP_KERNEL);
 	if (!arena) {
 		err = ibmr_refuse(dev, why ?: IB_MR_WHY_NO_MEMORY, "%s(%zu bytes, order %u)",
 				  __func__, size, min_order);
@@ -238,7 +239,7 @@ int ib_mr_arena_alloc_aligned(struct ib_mr_arena *arena, size_t size, size_t ali
 	if (!size || !is_power_of_2(align) || align > INT_MAX)
 		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_ARGS, "%s(%zu bytes, align %zu)",
 				   __func__, size, align);
-	va = size > arena->size ? 0 :
+	va = size > arena->size || ibmr_should_fail(IBMR_FAULT_ALLOC) ? 0 :
 		gen_pool_alloc_algo(arena->pool, size, gen_pool_first_fit_align, &data);
 	if (!va) {
 		atomic_long_inc(&arena->failed);

@@ -34,7 +34,8 @@ struct ibmr_arm {
 /* What arming needs to work in, for a device; NULL without memory. */
 struct ibmr_arm *ibmr_arm_alloc(void)
 {
-	struct ibmr_arm *arm = ibmr_should_fail() ? NULL : kvzalloc(sizeof(*arm), GFP_KERNEL);
+	struct ibmr_arm *arm = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
+		kvzalloc(sizeof(*arm), GFP_KERNEL);
 
 	if (arm)
 		mutex_init(&arm->lock);
@@ -48,17 +49,18 @@ static struct ibmr_armed *armed_new(struct ibmr_mag *mag)
 	struct ibmr_dev *dev = mag->dev;
 	struct ibmr_armed *a;
 
-	a = ibmr_should_fail() ? NULL : kzalloc(sizeof(*a), GFP_KERNEL);
+	a = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*a), GFP_KERNEL);
 	if (!a)
 		return NULL;
 	a->keyed.kind = IBMR_KEYED_ARMED;
 	a->mag = mag;
 	if (mag->flags & IBMR_MAG_OWN_SGL) {
-		a->sgl = kvcalloc(mag->capacity + 1, sizeof(*a->sgl), GFP_KERNEL);
+		a->sgl = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
+			kvcalloc(mag->capacity + 1, sizeof(*a->sgl), GFP_KERNEL);
 		if (!a->sgl)
 			goto err_free;
 	}
-	a->drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
+	a->drv = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
 		ibmr_alloc_mr(dev->park, mag->capacity);
 	if (IS_ERR(a->drv))
 		goto err_free;
@@ -67,7 +69,7 @@ static struct ibmr_armed *armed_new(struct ibmr_mag *mag)
 	a->keyed.lkey = ~a->key;
 	a->keys_left = 255;
 	__set_bit(a->key & 0xff, a->spent);
-	if (ibmr_should_fail() ||
+	if (ibmr_should_fail(IBMR_FAULT_ALLOC) ||
 	    ibmr_key_add(dev, a->key, &a->keyed))
 		goto err_mr;
 	return a;

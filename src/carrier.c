@@ -62,7 +62,8 @@ static u64 new_id(void)
 
 struct ibmr_carriers *ibmr_carriers_new(struct ibmr_window *window)
 {
-	struct ibmr_carriers *c = ibmr_should_fail() ? NULL : kzalloc(sizeof(*c), GFP_KERNEL);
+	struct ibmr_carriers *c = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
+		kzalloc(sizeof(*c), GFP_KERNEL);
 	unsigned int i;
 
 	if (!c)
@@ -229,7 +230,7 @@ enum ib_mr_reason ibmr_carrier_post(struct ibmr_window *window, struct ib_qp *qp
 		spin_unlock(&table_lock);
 		atomic_inc(&polled);
 	}
-	err = ibmr_should_fail() ? -ENOMEM : ib_post_send(qp, &wr, NULL);
+	err = ibmr_should_fail(IBMR_FAULT_POST) ? -ENOMEM : ib_post_send(qp, &wr, NULL);
 	if (!err)
 		return IB_MR_WHY_OK;
 

@@ -87,14 +87,15 @@ struct ib_cq *ib_mr_create_cq(struct ib_device *device, ib_comp_handler comp_han
 	might_sleep();
 	if (!comp_handler)
 		return __ib_create_cq(device, NULL, event_handler, cq_context, cq_attr, caller);
-	c = ibmr_should_fail() ? NULL : kzalloc(sizeof(*c), GFP_KERNEL);
+	c = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*c), GFP_KERNEL);
 	if (!c)
 		return ERR_PTR(-ENOMEM);
 	tasklet_setup(&c->tasklet, cq_run);
 	c->comp_handler = comp_handler;
 	c->event_handler = event_handler;
 	c->context = cq_context;
-	cq = __ib_create_cq(device, cq_completed, cq_event, c, cq_attr, caller);
+	cq = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
+		__ib_create_cq(device, cq_completed, cq_event, c, cq_attr, caller);
 	if (IS_ERR(cq))
 		kfree(c);
 	return cq;

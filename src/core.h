@@ -130,6 +130,7 @@ bool ibmr_dev_enter(struct ibmr_dev *dev);
 void ibmr_dev_exit(struct ibmr_dev *dev);
 struct ibmr_pd *ibmr_pd_get(struct ibmr_dev *dev, struct ib_pd *pd);
 void ibmr_pd_put(struct ibmr_pd *ipd);
+void ibmr_pd_unhold(struct ibmr_dev *dev, struct ib_pd *pd);
 struct ibmr_pd *ibmr_enter(struct ib_pd *pd, const char *call);
 void ibmr_exit(struct ibmr_pd *ipd);
 int ibmr_devices_init(void);

@@ -109,7 +109,7 @@ struct ibmr_pd *ibmr_pd_get(struct ibmr_dev *dev, struct ib_pd *pd)
 	ipd = pd_find(dev, pd);
 	if (!ipd) {
 		/* Others who register, perhaps to write pages out, wait for the lock. */
-		ipd = ibmr_should_fail() ? NULL : kzalloc(sizeof(*ipd), GFP_NOIO);
+		ipd = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*ipd), GFP_NOIO);
 		if (!ipd)
 			goto out;
 		ipd->pd = pd;
@@ -220,27 +220,14 @@ int ib_mr_pd_get(struct ib_pd *pd)
 }
 EXPORT_SYMBOL(ib_mr_pd_get);
 
-/**
- * ib_mr_pd_put() - give back what ib_mr_pd_get() held
- * @pd: the same PD
- *
- * Context: process, may sleep. More puts than gets are refused with a line in the log.
- */
-void ib_mr_pd_put(struct ib_pd *pd)
+/* Give back a hold. @pd is not followed: a device that goes ends it, and the PD may be gone. */
+void ibmr_pd_unhold(struct ibmr_dev *dev, struct ib_pd *pd)
 {
 	struct ibmr_pd *ipd;
-	struct ibmr_dev *dev;
 	bool held = false;
 
-	might_sleep();
-	if (IS_ERR_OR_NULL(pd) || !pd->device)
-		return;
-	/* After the device's removal there is none, and removal has ended its holds. */
-	dev = ibmr_dev_get(pd->device);
-	if (!dev)
-		return;
 	if (!ibmr_dev_enter(dev))
-		goto out;
+		return;
 	mutex_lock(&dev->pd_lock);
 	ipd = pd_find(dev, pd);
 	if (ipd && ipd->holds) {
@@ -251,9 +238,28 @@ void ib_mr_pd_put(struct ib_pd *pd)
 	if (held)
 		ibmr_pd_put(ipd);
 	else
-		ibmr_refuse(dev, IB_MR_WHY_PD_NOT_HELD, "%s", __func__);
+		ibmr_refuse(dev, IB_MR_WHY_PD_NOT_HELD, "ib_mr_pd_put");
 	ibmr_dev_exit(dev);
-out:
+}
+
+/**
+ * ib_mr_pd_put() - give back what ib_mr_pd_get() held
+ * @pd: the same PD
+ *
+ * Context: process, may sleep. More puts than gets are refused with a line in the log.
+ */
+void ib_mr_pd_put(struct ib_pd *pd)
+{
+	struct ibmr_dev *dev;
+
+	might_sleep();
+	if (IS_ERR_OR_NULL(pd) || !pd->device)
+		return;
+	/* After the device's removal there is none, and removal has ended its holds. */
+	dev = ibmr_dev_get(pd->device);
+	if (!dev)
+		return;
+	ibmr_pd_unhold(dev, pd);
 	ibmr_dev_put(dev);
 }
 EXPORT_SYMBOL(ib_mr_pd_put);
@@ -290,7 +296,9 @@ int ib_mr_dealloc_pd(struct ib_pd *pd)
 					  users);
 		ibmr_dev_put(dev);
 	}
-	return err ?: ib_dealloc_pd_user(pd, NULL);
+	if (!err)
+		err = ibmr_should_fail(IBMR_FAULT_DEVICE) ? -EIO : ib_dealloc_pd_user(pd, NULL);
+	return err;
 }
 EXPORT_SYMBOL(ib_mr_dealloc_pd);
 

@@ -327,7 +327,7 @@ void *__ib_mr_dma_alloc_coherent(struct ib_device *dev, size_t size, u64 *dma_ha
 	};
 	struct ibmr_dma_dev *dd = NULL;
 
-	if (!size || ibmr_should_fail())
+	if (!size || ibmr_should_fail(IBMR_FAULT_ALLOC))
 		return NULL;
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
 		rcu_read_lock();

@@ -200,7 +200,7 @@ static unsigned int ibmr_dma_bounce_run(struct ibmr_dma_map *map, unsigned int i
 	}
 	head->run = run;
 	head->shadow_size = PAGE_ALIGN(offset + max_t(u64, run, 1));
-	if (!ibmr_should_fail())
+	if (!ibmr_should_fail(IBMR_FAULT_ALLOC))
 		head->shadow = alloc_pages_exact(head->shadow_size, GFP_ATOMIC | __GFP_NOWARN);
 	if (!head->shadow)
 		return 0;

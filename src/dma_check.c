@@ -87,7 +87,7 @@ struct ibmr_dma_map *ibmr_dma_map_alloc(unsigned int nr)
 {
 	struct ibmr_dma_map *map;
 
-	if (ibmr_should_fail())
+	if (ibmr_should_fail(IBMR_FAULT_ALLOC))
 		return NULL;
 	map = kzalloc(struct_size(map, ent, nr), IBMR_DMA_GFP);
 	if (map) {
@@ -225,6 +225,31 @@ static struct ibmr_dma_map *ibmr_dma_find_past(struct ibmr_dma_dev *dd, u64 addr
 	return map;
 }
 
+/*
+ * A mapping that there is no memory to remember. Its unmap will be of an unknown address, and must
+ * not be taken for a second one of what was mapped there before.
+ */
+static void ibmr_dma_untracked(struct ibmr_dma_dev *dd, u64 addr)
+{
+	struct ibmr_dma_shard *shard = &dd->shard[ibmr_dma_shard_of(addr)];
+	struct ibmr_dma_map *old;
+	unsigned long flags;
+	int k;
+
+	for (k = 0; k < IBMR_DMA_PAST; k++) {
+		raw_spin_lock_irqsave(&shard->lock, flags);
+		old = shard->past[k];
+		if (old && old->ent[0].it.start == addr)
+			shard->past[k] = NULL;
+		else
+			old = NULL;
+		raw_spin_unlock_irqrestore(&shard->lock, flags);
+		ibmr_dma_map_put(old);
+	}
+	ibmr_dma_add_count(dd, IBMR_DMA_N_UNTRACKED, 1);
+	this_cpu_inc(ib_mr_dma_unseen);
+}
+
 /* What a buffer must not be. */
 static void ibmr_dma_check_buffer(struct ibmr_dma_dev *dd, const struct ibmr_dma_req *req,
 				  const void *cpu)
@@ -278,8 +303,7 @@ u64 ibmr_dma_check_map(struct ibmr_dma_dev *dd, struct ibmr_dma_req *req)
 			return addr;
 		}
 		if (!map) {
-			ibmr_dma_add_count(dd, IBMR_DMA_N_UNTRACKED, 1);
-			this_cpu_inc(ib_mr_dma_unseen);
+			ibmr_dma_untracked(dd, addr);
 			return addr;
 		}
 		map->ent[0].it.start = addr;
@@ -327,8 +351,7 @@ int ibmr_dma_check_map_sg(struct ibmr_dma_dev *dd, struct ibmr_dma_req *req)
 			return n;
 		}
 		if (!map) {
-			ibmr_dma_add_count(dd, IBMR_DMA_N_UNTRACKED, 1);
-			this_cpu_inc(ib_mr_dma_unseen);
+			ibmr_dma_untracked(dd, sg_dma_address(req->sg));
 			return n;
 		}
 		/* A device with a real DMA path may have merged entries. */
@@ -352,8 +375,7 @@ void ibmr_dma_check_coherent(struct ibmr_dma_dev *dd, struct ibmr_dma_req *req)
 	struct ibmr_dma_map *map = ibmr_dma_map_new(dd, req, 1);
 
 	if (!map) {
-		ibmr_dma_add_count(dd, IBMR_DMA_N_UNTRACKED, 1);
-		this_cpu_inc(ib_mr_dma_unseen);
+		ibmr_dma_untracked(dd, req->addr);
 		return;
 	}
 	map->ent[0].it.start = req->addr;

@@ -352,7 +352,7 @@ int ibmr_dma_dev_add(struct ib_device *device, struct dentry *dir)
 	struct ibmr_dma_dev *dd, *old;
 	int mode = sysfs_match_string(ibmr_dma_mode_name, dma_check);
 
-	dd = ibmr_should_fail() ? NULL : kzalloc(sizeof(*dd), GFP_KERNEL);
+	dd = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*dd), GFP_KERNEL);
 	if (!dd)
 		return -ENOMEM;
 	dd->ibdev = device;

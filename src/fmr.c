@@ -98,7 +98,7 @@ struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags, struct ib_fmr
 		goto refuse;
 
 	why = IB_MR_WHY_NO_MEMORY;
-	fmr = ibmr_should_fail() ? NULL : kzalloc(sizeof(*fmr), GFP_KERNEL);
+	fmr = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*fmr), GFP_KERNEL);
 	if (!fmr)
 		goto refuse;
 	mag = ibmr_mag_get_shared(ipd->dev, ibmr_access_driver(mr_access_flags),

@@ -52,6 +52,8 @@ static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pag
 	const u64 *page = pages, *end = pages + nr;
 	int n;
 
+	if (ibmr_should_fail(IBMR_FAULT_DEVICE))
+		return false;
 	if (nr == 1)
 		goto map;
 	if (unlikely(ibmr_fmr_touch(pages, nr)))

@@ -432,7 +432,8 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 		why = none_taken(pool);
 		goto refuse;
 	}
-	if (unlikely(!ibmr_live_map(a->drv, scratch, used, length, iova, PAGE_SHIFT))) {
+	if (unlikely(ibmr_should_fail(IBMR_FAULT_DEVICE) ||
+		     !ibmr_live_map(a->drv, scratch, used, length, iova, PAGE_SHIFT))) {
 		untake(pool, e, a);
 		why = IB_MR_WHY_FMR_ARGS;
 		goto refuse;

@@ -207,7 +207,7 @@ static int add_entries(struct ib_fmr_pool *pool, unsigned int nr)
 	size_t list = pool->buckets ? pool->param.max_pages_per_fmr : 0;
 
 	for (; pool->nr < nr; pool->nr++) {
-		struct pool_entry *e = ibmr_should_fail() ? NULL :
+		struct pool_entry *e = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
 			kzalloc(struct_size(e, pub.page_list, list), GFP_KERNEL);
 
 		if (!e)
@@ -270,7 +270,7 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 		goto refuse;
 
 	why = IB_MR_WHY_NO_MEMORY;
-	pool = ibmr_should_fail() ? NULL : kzalloc(sizeof(*pool), GFP_KERNEL);
+	pool = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*pool), GFP_KERNEL);
 	if (!pool)
 		goto refuse;
 	INIT_LIST_HEAD(&pool->free_list);
@@ -291,7 +291,7 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 	if (!pool->mag)
 		goto refuse;
 	if (params->cache) {
-		pool->buckets = ibmr_should_fail() ? NULL :
+		pool->buckets = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
 			kcalloc(1 << IBMR_POOL_BUCKETS_BITS, sizeof(*pool->buckets), GFP_KERNEL);
 		if (!pool->buckets)
 			goto undo;

@@ -46,7 +46,8 @@ bool ibmr_fmr_map_merged(struct ib_mr *drv, const u64 *pages, unsigned int nr, u
 	struct scatterlist *sgl = this_cpu_ptr(ibmr_scratch)->sgl;
 	unsigned int nents = ibmr_fmr_sg(sgl, pages, nr, page_shift);
 
-	return ibmr_live_map(drv, sgl, nents, (u64)nr << page_shift, iova, PAGE_SHIFT);
+	return !ibmr_should_fail(IBMR_FAULT_DEVICE) &&
+	       ibmr_live_map(drv, sgl, nents, (u64)nr << page_shift, iova, PAGE_SHIFT);
 }
 
 /* sg_next() of an entry that has one. */

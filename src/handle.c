@@ -59,7 +59,7 @@ static unsigned int nr_graves;
 int ibmr_handle_add(struct ibmr_region *region)
 {
 	BUILD_BUG_ON(offsetof(struct ibmr_region, mr));
-	if (ibmr_should_fail())
+	if (ibmr_should_fail(IBMR_FAULT_ALLOC))
 		return -ENOMEM;
 	return rhashtable_insert_fast(&handles, &region->node, handle_params);
 }

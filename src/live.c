@@ -25,6 +25,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "fault.h"
 #include "magazine.h"
 #include "regqp.h"
 #include "xlate.h"
@@ -279,7 +280,8 @@ static enum verdict with_mr(struct probe *p)
 	struct ibmr_regop arm = { .kind = IBMR_OP_REG, .access = PROBE_ACCESS };
 	enum verdict v = NO_VERDICT;
 
-	p->a.drv = ib_alloc_mr(p->dev->park, IB_MR_TYPE_MEM_REG, 1);
+	p->a.drv = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
+		ib_alloc_mr(p->dev->park, IB_MR_TYPE_MEM_REG, 1);
 	if (IS_ERR(p->a.drv))
 		return PTR_ERR(p->a.drv) == -EOPNOTSUPP ? OTHERWISE : NO_VERDICT;
 	p->a.drv->length = 0;
@@ -291,6 +293,11 @@ static enum verdict with_mr(struct probe *p)
 	ibmr_withdraw(&p->a, p->dev);
 	ib_dereg_mr_user(p->a.drv, NULL);
 	return v;
+}
+
+static u8 *probe_page(void)
+{
+	return ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : (u8 *)__get_free_page(GFP_KERNEL);
 }
 
 /**
@@ -311,14 +318,15 @@ enum ib_mr_reason ibmr_probe(struct ibmr_dev *dev)
 	enum verdict v = NO_VERDICT;
 	struct probe *p;
 
-	p = kzalloc(sizeof(*p), GFP_KERNEL);
+	p = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*p), GFP_KERNEL);
 	if (!p)
 		return IB_MR_WHY_NO_MEMORY;
 	p->dev = dev;
-	p->page[0] = (u8 *)__get_free_page(GFP_KERNEL);
-	p->page[1] = (u8 *)__get_free_page(GFP_KERNEL);
-	p->buf = (u8 *)__get_free_page(GFP_KERNEL);
-	p->pd = ib_alloc_pd(dev->ibdev, 0);
+	p->page[0] = probe_page();
+	p->page[1] = probe_page();
+	p->buf = probe_page();
+	p->pd = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
+		ib_alloc_pd(dev->ibdev, 0);
 	/* The pages are given by address, so a device with DMA of its own is not asked. */
 	if (!ib_uses_virt_dma(dev->ibdev))
 		v = OTHERWISE;

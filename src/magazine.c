@@ -398,7 +398,8 @@ void ibmr_mag_unpromise(struct ibmr_mag *mag, unsigned int fewer)
 struct ibmr_mag *ibmr_mag_create(struct ibmr_dev *dev, int access, unsigned int capacity,
 				 unsigned int flags)
 {
-	struct ibmr_mag *mag = ibmr_should_fail() ? NULL : kzalloc(sizeof(*mag), GFP_KERNEL);
+	struct ibmr_mag *mag = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
+		kzalloc(sizeof(*mag), GFP_KERNEL);
 
 	if (!mag)
 		return NULL;
@@ -531,7 +532,8 @@ enum ib_mr_reason ibmr_mag_qualify(struct ibmr_dev *dev)
 			goto out;
 	}
 	if (!dev->park) {
-		park = ibmr_should_fail() ? ERR_PTR(-ENOMEM) : ib_alloc_pd(dev->ibdev, 0);
+		park = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
+			ib_alloc_pd(dev->ibdev, 0);
 		if (IS_ERR(park))
 			goto out;
 		dev->park_ipd = ibmr_pd_get(dev, park);
@@ -542,7 +544,7 @@ enum ib_mr_reason ibmr_mag_qualify(struct ibmr_dev *dev)
 		dev->park = park;
 	}
 	if (!dev->carrier) {
-		struct ib_mr *carrier = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
+		struct ib_mr *carrier = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
 			ib_alloc_mr(dev->park, IB_MR_TYPE_MEM_REG, 1);
 
 		if (IS_ERR(carrier))

@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "core.h"
+#include "fault.h"
 
 #define IBMR_LIVE_PAGES	512	/* pages that a live map takes from the shared scratch list */
 
@@ -325,7 +326,8 @@ static inline void ibmr_withdraw(struct ibmr_armed *a, struct ibmr_dev *dev)
 /* Under mag->lock, as are the next two. NULL when there is none; the worker is called then. */
 static inline struct ibmr_armed *ibmr_mag_take(struct ibmr_mag *mag)
 {
-	struct ibmr_armed *a = ibmr_stack_pop(&mag->stock);
+	struct ibmr_armed *a = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
+		ibmr_stack_pop(&mag->stock);
 
 	if (unlikely(!a)) {
 		ibmr_mag_empty(mag);

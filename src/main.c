@@ -11,37 +11,9 @@
 #include "core.h"
 #include "debugfs.h"
 #include "dma.h"
-#include "fault.h"
 #include "handle.h"
 #include "magazine.h"
 #include "window.h"
-
-#ifdef CONFIG_IB_MR_DEBUG
-static atomic_t fault_in = ATOMIC_INIT(0);
-
-bool ibmr_should_fail(void)
-{
-	int n = atomic_read(&fault_in);
-
-	/* Counts down to 1, which is the hit; stays at 0 while disarmed, at -1 once hit. */
-	while (n > 0)
-		if (atomic_try_cmpxchg(&fault_in, &n, n > 1 ? n - 1 : -1))
-			return n == 1;
-	return false;
-}
-
-void ibmr_fault_arm(int nth)
-{
-	atomic_set(&fault_in, nth);
-}
-IBMR_EXPORT_INTERNAL(ibmr_fault_arm);
-
-bool ibmr_fault_disarm(void)
-{
-	return atomic_xchg(&fault_in, 0) < 0;
-}
-IBMR_EXPORT_INTERNAL(ibmr_fault_disarm);
-#endif
 
 static int __init ib_mr_init(void)
 {

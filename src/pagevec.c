@@ -80,7 +80,7 @@ static enum ib_mr_reason runs_alloc(struct ibmr_pagevec *pv, u32 nr)
 {
 	pv->runs = &pv->one;
 	if (nr > 1) {
-		pv->runs = ibmr_should_fail() ? NULL :
+		pv->runs = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
 			kvmalloc_array(nr, sizeof(*pv->runs), GFP_KERNEL | __GFP_NOWARN);
 		if (!pv->runs)
 			return IB_MR_WHY_NO_MEMORY;

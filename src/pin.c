@@ -193,14 +193,14 @@ static struct ibmr_mem *mem_user(struct ibmr_pd *ipd, unsigned long start, size_
 	um->owner = task_tgid_nr(current);
 	get_task_comm(um->comm, current);
 	mem->readonly = !ib_access_writable(access);
-	err = ibmr_should_fail() ? -ENOMEM :
+	err = ibmr_should_fail(IBMR_FAULT_ALLOC) ? -ENOMEM :
 		mmu_interval_notifier_insert(&um->watch, current->mm, start, length,
 					     &umem_watch_ops);
 	if (err)
 		goto err;
 	mem->release = umem_release;	/* from here on it has something to undo */
 
-	if (ibmr_should_fail()) {
+	if (ibmr_should_fail(IBMR_FAULT_DEVICE)) {
 		umem = ERR_PTR(-ENOMEM);
 	} else if (ibmr_has_regqp(dev->ibdev)) {
 		umem = ibmr_umem_get(dev->ibdev, start, length,

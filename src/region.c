@@ -12,9 +12,10 @@
  * find it by key under RCU; whoever touches the memory takes a user of it, and deregistration
  * waits for those.
  *
- * Teardown is always: no key leads to it, the driver's MR is gone (which makes the key dead and
- * waits for packets that passed the check), its users are gone, the memory is released (DMA unmap,
- * unpin), the structures are freed after a grace period.
+ * Teardown is always: the driver's MR is gone (which makes the key dead and waits for packets that
+ * passed the check), no key leads to it, its users are gone, the memory is released (DMA unmap,
+ * unpin), the structures are freed after a grace period. The driver comes first because it may
+ * refuse, and then nothing has changed.
  *
  * A handle that was deregistered stays known for a while, so that using it again is answered with
  * a reason. handle.c keeps that table.
@@ -44,7 +45,7 @@ static enum ib_mr_reason reg_dma(struct ibmr_reg *reg)
 	struct ib_pd *pd = reg->ipd->pd;
 	struct ib_mr *drv;
 
-	drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
+	drv = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
 		pd->device->ops.get_dma_mr(pd, ibmr_access_driver(reg->access));
 	if (IS_ERR(drv))
 		return IB_MR_WHY_NO_MEMORY;
@@ -109,7 +110,7 @@ static enum ib_mr_reason reg_map(struct ibmr_reg *reg, unsigned int shift)
 	nents = ibmr_pagevec_sg_nents(&reg->mem->pv);
 	if (nents == 1)
 		sg_init_table(&one, 1);
-	else if (ibmr_should_fail() || sg_alloc_table(&sgt, nents, GFP_KERNEL))
+	else if (ibmr_should_fail(IBMR_FAULT_ALLOC) || sg_alloc_table(&sgt, nents, GFP_KERNEL))
 		return IB_MR_WHY_NO_MEMORY;
 	ibmr_pagevec_to_sg(&reg->mem->pv, sgt.sgl);
 	n = ib_map_mr_sg(reg->drv, sgt.sgl, nents, NULL, 1U << shift);
@@ -140,7 +141,7 @@ static enum ib_mr_reason reg_fast(struct ibmr_reg *reg)
 	if (!ib_uses_virt_dma(ibdev) && blocks > ibdev->attrs.max_fast_reg_page_list_len)
 		return IB_MR_WHY_DEVICE_PAGES;
 
-	drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
+	drv = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
 		ibmr_alloc_mr(reg->ipd->pd, blocks);
 	if (IS_ERR(drv))
 		return blocks > ibdev->attrs.max_fast_reg_page_list_len ? IB_MR_WHY_DEVICE_PAGES :
@@ -178,7 +179,7 @@ static enum ib_mr_reason reg_user(struct ibmr_reg *reg)
 	struct ibmr_dev *dev = reg->ipd->dev;
 	struct ib_mr *drv;
 
-	drv = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
+	drv = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
 		ib_reg_user_mr(reg->ipd->pd, reg->iova, reg->length, reg->iova,
 			       ibmr_access_driver(reg->access));
 	if (IS_ERR(drv))
@@ -236,7 +237,7 @@ struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	if (*why)
 		return NULL;
 
-	reg = ibmr_should_fail() ? NULL : kzalloc(sizeof(*reg), GFP_KERNEL);
+	reg = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*reg), GFP_KERNEL);
 	if (!reg) {
 		*why = IB_MR_WHY_NO_MEMORY;
 		return NULL;
@@ -264,21 +265,40 @@ struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 /* Let its key lead to @reg. Fails without memory only, and then changes nothing. */
 int ibmr_reg_publish(struct ibmr_reg *reg)
 {
-	if (ibmr_should_fail())
+	if (ibmr_should_fail(IBMR_FAULT_ALLOC))
 		return -ENOMEM;
 	reg->keyed.lkey = reg->mem && !reg->mem->by_driver ? reg->lkey : ~reg->lkey;
 	return ibmr_key_add(reg->ipd->dev, reg->lkey, &reg->keyed);
 }
 
-/* The device lets go of it, then so do we. Nobody finds it by its key any more afterwards. */
+/*
+ * The device lets go of it: its keys are dead, no packet uses the memory any more. On an error it
+ * has not, and nothing is changed.
+ */
+int ibmr_reg_withdraw(struct ibmr_reg *reg)
+{
+	int err = ibmr_should_fail(IBMR_FAULT_DEVICE) ? -EIO : ib_dereg_mr_user(reg->drv, NULL);
+
+	if (!err)
+		reg->drv = NULL;
+	return err;
+}
+
+/*
+ * Nobody finds it by its key any more, and its memory is let go of. Not so when the device, which
+ * is asked now if it was not before, keeps it: memory that it may still reach is nobody else's.
+ */
 void ibmr_reg_destroy(struct ibmr_reg *reg)
 {
 	struct ibmr_dev *dev = reg->ipd->dev;
 
 	ibmr_key_remove(dev, reg->lkey, &reg->keyed);
 	atomic64_sub(reg->blocks, &dev->blocks);
-	if (ib_dereg_mr_user(reg->drv, NULL))
-		pr_err("%s: the driver did not let go of an MR (key %#x)\n", dev->name, reg->lkey);
+	if (reg->drv && ib_dereg_mr_user(reg->drv, NULL)) {
+		pr_err("%s: the driver did not let go of an MR (key %#x); its memory is left to it\n",
+		       dev->name, reg->lkey);
+		return;
+	}
 	ibmr_reg_put(reg);
 	wait_for_completion(&reg->idle);
 	ibmr_mem_put(reg->mem);
@@ -352,7 +372,7 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 		ibmr_mem_put(mem);
 		goto refuse;
 	}
-	region = ibmr_should_fail() ? NULL : kzalloc(sizeof(*region), GFP_KERNEL);
+	region = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*region), GFP_KERNEL);
 	if (!region) {
 		ibmr_mem_put(mem);
 		why = IB_MR_WHY_NO_MEMORY;
@@ -455,8 +475,8 @@ static void region_unlink(struct ibmr_region *region)
  * with bound windows is refused (IBA 10.6.7.2.6). A handle whose device is gone is released.
  *
  * Context: process, may sleep; waits for packets under way.
- * Return: 0; -EBUSY with windows bound; -EINVAL when it was deregistered before; nothing is
- * changed then.
+ * Return: 0; -EBUSY with windows bound; -EINVAL when it was deregistered before; -EIO when the
+ * driver did not let go of it; nothing is changed then.
  */
 int ib_mr_dereg(struct ib_mr *mr)
 {
@@ -480,6 +500,13 @@ int ib_mr_dereg(struct ib_mr *mr)
 			return err;
 		}
 		ibmr_region_fence(region);
+		if (ibmr_reg_withdraw(region->reg)) {
+			int err = ibmr_refuse(region->dev, IB_MR_WHY_DEREG_FAILED, "%s", __func__);
+
+			atomic_set_release(&region->windows, 0);
+			ibmr_region_unlock(region);
+			return err;
+		}
 		trace_ib_mr_deregistered(region->dev->name, mr, region->reg->access,
 					 ibmr_reg_runs(region->reg));
 		region_unlink(region);

@@ -14,7 +14,7 @@
  * @region: whose it is
  * @ipd: PD it is in; the region holds a user of it
  * @pd: the same as the ULP knows it, for readers under RCU, who may not follow @ipd
- * @drv: the driver's MR
+ * @drv: the driver's MR; NULL when it has let go of it
  * @mem: the memory; NULL for a DMA MR, which is all of it
  * @iova: address of the first byte
  * @length: bytes; U64_MAX for a DMA MR
@@ -95,6 +95,7 @@ enum ib_mr_reason ibmr_reg_allowed(struct ibmr_dev *dev, int access, u64 iova, u
 struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 iova, int access,
 				 enum ib_mr_reason *why);
 int ibmr_reg_publish(struct ibmr_reg *reg);
+int ibmr_reg_withdraw(struct ibmr_reg *reg);
 void ibmr_reg_destroy(struct ibmr_reg *reg);
 bool ibmr_reg_get(struct ibmr_reg *reg);
 void ibmr_reg_put(struct ibmr_reg *reg);

@@ -16,7 +16,12 @@
  * the error state; what was behind it is flushed, unexecuted. Another queue pair is then made in
  * its place, and the flushed rest is posted there, so one bad request does not spoil its
  * neighbours. A queue pair that was broken from outside (a port event, a test) shows as a chain
- * that is flushed from its first request on, and is mended the same way. A queued request holds a
+ * that is flushed from some request on, and is mended the same way. There, a request may have been
+ * carried out and flushed all the same: it was done, and not reported yet, when the queue pair
+ * broke. To invalidate twice does no harm, but an MR that is valid already is not registered again.
+ * So a REG_MR that was flushed is posted behind a LOCAL_INV of its new key. If it was carried out
+ * that makes the MR free again. If it was not, and the key is not the MR's, the LOCAL_INV is
+ * refused, which tells as much of all that were behind it. A queued request holds a
  * bare pointer to its MR: when a completion does not come in time the queue pair is destroyed,
  * which is the one way to be sure that the device has forgotten it.
  *
@@ -49,6 +54,7 @@ struct ibmr_regqp {
 	unsigned int gid_from;	/* first GID index to try */
 	unsigned int gid;	/* the one in use */
 	bool ready;
+	u16 op[IBMR_REGQP_DEPTH];	/* which of the requests wr[i] is for */
 	/* One chain; what is the same in every use of it stays filled in. */
 	struct ib_reg_wr wr[IBMR_REGQP_DEPTH];
 	struct ib_wc wc[8];
@@ -60,6 +66,18 @@ static void regqp_comp_handler(struct ib_cq *cq, void *context)
 	struct ibmr_regqp *rq = context;
 
 	complete(&rq->event);
+}
+
+/*
+ * For the sweep: the queue pair goes to error between two steps of ours. Only one that registers:
+ * what the test of live mapping concludes from a broken one is told there.
+ */
+static void regqp_may_break(struct ibmr_regqp *rq)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	if (!rq->qp_access && ibmr_should_fail(IBMR_FAULT_BREAK))
+		ib_modify_qp(rq->qp, &attr, IB_QP_STATE);
 }
 
 static void regqp_async_event(struct ib_event *event, void *context)
@@ -175,7 +193,7 @@ static int regqp_make_qp(struct ibmr_regqp *rq)
 	};
 	struct ib_qp *qp;
 
-	qp = ibmr_should_fail() ? ERR_PTR(-ENOMEM) : ib_create_qp(rq->pd, &init);
+	qp = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) : ib_create_qp(rq->pd, &init);
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
 	rq->qp = qp;
@@ -219,7 +237,7 @@ struct ibmr_regqp *ibmr_regqp_create(struct ib_pd *pd, int qp_access, unsigned i
 		err = -EOPNOTSUPP;
 		goto err;
 	}
-	rq = ibmr_should_fail() ? NULL : kvzalloc(sizeof(*rq), GFP_KERNEL);
+	rq = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kvzalloc(sizeof(*rq), GFP_KERNEL);
 	if (!rq) {
 		err = -ENOMEM;
 		goto err;
@@ -233,7 +251,7 @@ struct ibmr_regqp *ibmr_regqp_create(struct ib_pd *pd, int qp_access, unsigned i
 	rq->gid_from = gid_from;
 	init_completion(&rq->event);
 
-	rq->cq = ibmr_should_fail() ? ERR_PTR(-ENOMEM) :
+	rq->cq = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
 		ib_create_cq(pd->device, regqp_comp_handler, NULL, rq, &cq_attr);
 	if (IS_ERR(rq->cq)) {
 		err = PTR_ERR(rq->cq);
@@ -243,7 +261,7 @@ struct ibmr_regqp *ibmr_regqp_create(struct ib_pd *pd, int qp_access, unsigned i
 	err = regqp_make_qp(rq);
 	if (err)
 		goto err_free;
-	err = ibmr_should_fail() ? -EIO : regqp_connect(rq);
+	err = ibmr_should_fail(IBMR_FAULT_DEVICE) ? -EIO : regqp_connect(rq);
 	if (err)
 		goto err_free;
 	memalloc_noio_restore(noio);
@@ -295,9 +313,7 @@ static int regqp_mend(struct ibmr_regqp *rq)
 		if (err)
 			return err;
 	}
-	if (ibmr_should_fail())
-		return -EIO;
-	return regqp_connect(rq);
+	return ibmr_should_fail(IBMR_FAULT_DEVICE) ? -EIO : regqp_connect(rq);
 }
 
 /*
@@ -314,7 +330,8 @@ static int regqp_wait(struct ibmr_regqp *rq, unsigned int last, unsigned int *ba
 
 	*bad = last + 1;
 	*status = IB_WC_SUCCESS;
-	for (;;) {
+	while (!ibmr_should_fail(IBMR_FAULT_TIMEOUT)) {
+		regqp_may_break(rq);
 		while ((n = ib_poll_cq(rq->cq, ARRAY_SIZE(rq->wc), rq->wc)) > 0) {
 			for (i = 0; i < n; i++) {
 				const struct ib_wc *wc = &rq->wc[i];
@@ -328,6 +345,7 @@ static int regqp_wait(struct ibmr_regqp *rq, unsigned int last, unsigned int *ba
 		}
 		if (done)
 			return 0;
+		regqp_may_break(rq);
 		reinit_completion(&rq->event);
 		if (ib_req_notify_cq(rq->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
 			continue;
@@ -356,11 +374,11 @@ static int regqp_chain(struct ibmr_regqp *rq, unsigned int nr, unsigned int *don
 	int err;
 
 	*done = 0;
-	if (ibmr_should_fail())
-		return -EIO;
+	regqp_may_break(rq);
 	last->next = NULL;
 	last->send_flags = IB_SEND_SIGNALED;
-	err = ib_post_send(rq->qp, &rq->wr[0].wr, &bad_wr);
+	err = ibmr_should_fail(IBMR_FAULT_POST) ? -EIO :
+		ib_post_send(rq->qp, &rq->wr[0].wr, &bad_wr);
 	last->next = &rq->wr[nr].wr;
 	last->send_flags = 0;
 	if (err) {
@@ -369,6 +387,7 @@ static int regqp_chain(struct ibmr_regqp *rq, unsigned int nr, unsigned int *don
 		return err;
 	}
 
+	regqp_may_break(rq);
 	err = regqp_wait(rq, nr - 1, done, &status);
 	if (err) {
 		*done = 0;
@@ -384,6 +403,59 @@ static int regqp_chain(struct ibmr_regqp *rq, unsigned int nr, unsigned int *don
 	return status == IB_WC_WR_FLUSH_ERR ? -EAGAIN : -EREMOTEIO;
 }
 
+static void fill_inv(struct ib_reg_wr *wr, u32 key)
+{
+	wr->wr.opcode = IB_WR_LOCAL_INV;
+	wr->wr.ex.invalidate_rkey = key;
+	/* A variant that the MR does not have. */
+	if (ibmr_should_fail(IBMR_FAULT_WC))
+		wr->wr.ex.invalidate_rkey ^= 1;
+}
+
+static void fill_reg(struct ib_reg_wr *wr, const struct ibmr_regop *op)
+{
+	wr->wr.opcode = IB_WR_REG_MR;
+	wr->mr = op->mr;
+	wr->key = op->key;
+	wr->access = op->access;
+	/* Another MR's index. */
+	if (ibmr_should_fail(IBMR_FAULT_WC))
+		wr->key ^= 1U << 8;
+}
+
+/*
+ * A chain of as many of @ops as fit, @nr at most. The first @unsure of them were posted before and
+ * flushed. Return: the work requests that they take.
+ */
+static unsigned int fill_chain(struct ibmr_regqp *rq, const struct ibmr_regop *ops,
+			       unsigned int nr, unsigned int unsure)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < nr; i++) {
+		bool again = i < unsure && ops[i].kind == IBMR_OP_REG;
+
+		if (n + again >= IBMR_REGQP_DEPTH)
+			break;
+		if (again) {
+			fill_inv(&rq->wr[n], ops[i].key);
+			rq->op[n++] = i;
+		}
+		if (ops[i].kind == IBMR_OP_INV)
+			fill_inv(&rq->wr[n], ops[i].key);
+		else
+			fill_reg(&rq->wr[n], &ops[i]);
+		rq->op[n++] = i;
+	}
+	return n;
+}
+
+/* Is work request @n not one of @ops' own, but the LOCAL_INV before a flushed REG_MR? */
+static bool is_again(const struct ibmr_regqp *rq, const struct ibmr_regop *ops, unsigned int n)
+{
+	return ops[rq->op[n]].kind == IBMR_OP_REG && rq->wr[n].wr.opcode == IB_WR_LOCAL_INV;
+}
+
 /**
  * ibmr_regqp_run() - carry out registration requests, in order
  * @rq: queue pair; the caller serialises
@@ -396,36 +468,35 @@ static int regqp_chain(struct ibmr_regqp *rq, unsigned int nr, unsigned int *don
 int ibmr_regqp_run(struct ibmr_regqp *rq, struct ibmr_regop *ops, unsigned int nr)
 {
 	unsigned int noio = memalloc_noio_save();
-	unsigned int at = 0, tries = 0;
+	unsigned int at = 0, tries = 0, unsure = 0;
 	int first_err = 0;
 
 	while (at < nr) {
-		unsigned int i, done = 0, n = min_t(unsigned int, nr - at, IBMR_REGQP_DEPTH);
+		unsigned int i, n = 0, done = 0, fit = 0, good = 0;
 		int err = regqp_mend(rq);
 
-		for (i = 0; i < n && !err; i++) {
-			const struct ibmr_regop *op = &ops[at + i];
-			struct ib_reg_wr *wr = &rq->wr[i];
-
-			if (op->kind == IBMR_OP_INV) {
-				wr->wr.opcode = IB_WR_LOCAL_INV;
-				wr->wr.ex.invalidate_rkey = op->key;
-			} else {
-				wr->wr.opcode = IB_WR_REG_MR;
-				wr->mr = op->mr;
-				wr->key = op->key;
-				wr->access = op->access;
-			}
-		}
-		if (!err)
+		if (!err) {
+			n = fill_chain(rq, &ops[at], nr - at, unsure);
+			fit = rq->op[n - 1] + 1;
 			err = regqp_chain(rq, n, &done);
-
-		for (i = 0; i < done; i++)
+			good = done < n ? rq->op[done] : fit;
+		}
+		for (i = 0; i < good; i++)
 			ops[at + i].err = 0;
-		at += done;
-		tries = done ? 0 : tries + 1;
-		if (!err || (err == -EAGAIN && tries < REGQP_TRIES))
+		if (err == -EREMOTEIO && is_again(rq, &ops[at], done)) {
+			/* It never was registered, nor was any behind it: from here on as ever. */
+			at += good;
+			unsure = 0;
 			continue;
+		}
+		at += good;
+		tries = good ? 0 : tries + 1;
+		if (!err || (err == -EAGAIN && tries < REGQP_TRIES)) {
+			if (err)
+				unsure = max(unsure, fit);
+			unsure -= min(unsure, good);
+			continue;
+		}
 
 		if (!first_err)
 			first_err = err == -EAGAIN || err == -EREMOTEIO ? -EIO : err;
@@ -433,6 +504,7 @@ int ibmr_regqp_run(struct ibmr_regqp *rq, struct ibmr_regop *ops, unsigned int n
 		if (err == -EREMOTEIO) {
 			ops[at++].err = -EIO;
 			tries = 0;
+			unsure = 0;
 			continue;
 		}
 		while (at < nr)

@@ -3,9 +3,9 @@
  * Re-registration: another PD, other memory or other rights under the same handle.
  *
  * Everything is checked, and the new registration built and accepted by the device, before the
- * old one is touched; the exchange itself cannot fail. So a failed call leaves the old region
- * working, byte for byte. The keys change (a classic driver was free to do so as well): peers
- * have to be told.
+ * old one is touched. The last thing that can fail is that the driver lets go of the old one; the
+ * exchange itself cannot. So a failed call leaves the old region working, byte for byte. The keys
+ * change (a classic driver was free to do so as well): peers have to be told.
  */
 
 #include "access.h"
@@ -64,7 +64,6 @@ static void commit(struct ibmr_region *region, struct ibmr_pd *ipd, struct ibmr_
 		mutex_unlock(&ipd->lock);
 	}
 	ibmr_region_show(region);
-	ibmr_region_fence(region);
 	ibmr_reg_destroy(old);
 	trace_ib_mr_reregistered(region->dev->name, &region->mr, new->access, ibmr_reg_runs(new));
 }
@@ -111,11 +110,16 @@ static enum ib_mr_reason rereg_live(struct ibmr_region *region, struct ibmr_pd *
 	 * reader can find it.
 	 */
 	new->region = region;
-	if (ibmr_reg_publish(new)) {
+	why = ibmr_reg_publish(new) ? IB_MR_WHY_NO_MEMORY : IB_MR_WHY_OK;
+	if (!why) {
+		ibmr_region_fence(region);
+		why = ibmr_reg_withdraw(region->reg) ? IB_MR_WHY_DEREG_FAILED : IB_MR_WHY_OK;
+	}
+	if (why) {
 		if (ipd != region->ipd)
 			ibmr_limit_uncharge(ipd, ibmr_reg_pinned(new));
 		ibmr_reg_destroy(new);
-		return IB_MR_WHY_NO_MEMORY;
+		return why;
 	}
 	commit(region, ipd, new);
 	return IB_MR_WHY_OK;

@@ -29,7 +29,7 @@ struct scope_item {
 
 /**
  * struct ib_mr_scope - see above
- * @pd: PD, held
+ * @pd: PD, held; not followed, as it may be gone when the device is
  * @dev: its device, to count refusals; holds a reference
  * @lock: guards @items
  * @items: struct scope_item by rank, the newest first
@@ -51,19 +51,25 @@ struct ib_mr_scope {
 struct ib_mr_scope *ib_mr_scope_create(struct ib_pd *pd)
 {
 	struct ib_mr_scope *scope;
+	struct ibmr_dev *dev;
 	int err, i;
 
 	might_sleep();
 	err = ib_mr_pd_get(pd);
 	if (err)
 		return ERR_PTR(err);
-	scope = ibmr_should_fail() ? NULL : kzalloc(sizeof(*scope), GFP_KERNEL);
+	dev = ibmr_dev_get(pd->device);
+	if (!dev)	/* it went meanwhile, and ended the hold */
+		return ERR_PTR(ibmr_refuse(NULL, IB_MR_WHY_NO_DEVICE, "%s", __func__));
+	scope = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*scope), GFP_KERNEL);
 	if (!scope) {
-		ib_mr_pd_put(pd);
-		return ERR_PTR(ibmr_refuse(NULL, IB_MR_WHY_NO_MEMORY, "%s", __func__));
+		err = ibmr_refuse(dev, IB_MR_WHY_NO_MEMORY, "%s", __func__);
+		ibmr_pd_unhold(dev, pd);
+		ibmr_dev_put(dev);
+		return ERR_PTR(err);
 	}
 	scope->pd = pd;
-	scope->dev = ibmr_dev_get(pd->device);
+	scope->dev = dev;
 	mutex_init(&scope->lock);
 	for (i = 0; i < IB_MR_SCOPE_RANKS; i++)
 		INIT_LIST_HEAD(&scope->items[i]);
@@ -90,7 +96,7 @@ int ib_mr_scope_add(struct ib_mr_scope *scope, enum ib_mr_scope_rank rank,
 	if (IS_ERR_OR_NULL(object) || !release || (unsigned int)rank >= IB_MR_SCOPE_RANKS)
 		return ibmr_refuse(scope->dev, IB_MR_WHY_NULL_ARG, "%s(rank %u, %p)", __func__,
 				   rank, object);
-	item = ibmr_should_fail() ? NULL : kmalloc(sizeof(*item), GFP_KERNEL);
+	item = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kmalloc(sizeof(*item), GFP_KERNEL);
 	if (!item)
 		return ibmr_refuse(scope->dev, IB_MR_WHY_NO_MEMORY, "%s", __func__);
 	item->release = release;
@@ -260,9 +266,8 @@ int ib_mr_scope_release(struct ib_mr_scope *scope)
 	mutex_unlock(&scope->lock);
 	if (first_err)
 		return first_err;
-	ib_mr_pd_put(scope->pd);
-	if (scope->dev)
-		ibmr_dev_put(scope->dev);
+	ibmr_pd_unhold(scope->dev, scope->pd);
+	ibmr_dev_put(scope->dev);
 	kfree(scope);
 	return 0;
 }

@@ -205,7 +205,7 @@ static enum ib_mr_reason map_window(struct ibmr_window *w, struct binding *b,
 		if (fits && b->shift < PAGE_SHIFT)
 			why = IB_MR_WHY_ZERO_BASED_ALIGN;
 	}
-	if (!why && !ibmr_should_fail() &&
+	if (!why && !ibmr_should_fail(IBMR_FAULT_DEVICE) &&
 	    ibmr_live_map(a->drv, sgl, b->nents, b->length, b->iova, b->shift)) {
 		*armed = a;
 		return IB_MR_WHY_OK;
@@ -541,7 +541,7 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 		goto refuse;
 
 	why = IB_MR_WHY_NO_MEMORY;
-	w = ibmr_should_fail() ? NULL : kzalloc(sizeof(*w), GFP_KERNEL);
+	w = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*w), GFP_KERNEL);
 	if (!w)
 		goto refuse;
 	w->mw.device = pd->device;
@@ -648,7 +648,7 @@ struct ibmr_provision *ibmr_window_provision(struct ibmr_region *region)
 	if (old && old->capacity == blocks)
 		return NULL;
 	if (blocks > IBMR_WINDOW_PAGES && blocks < U32_MAX && !ibmr_mag_qualify(dev))
-		p = ibmr_should_fail() ? NULL : kzalloc(sizeof(*p), GFP_KERNEL);
+		p = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*p), GFP_KERNEL);
 	if (p) {
 		p->capacity = blocks;
 		for (set = 1; set < IBMR_WINDOW_SETS; set++) {

@@ -86,6 +86,7 @@ struct ib_mr_attr {
 	X(NO_REGQP,         -EOPNOTSUPP, \
 	  "the device cannot connect a queue pair to itself (iWARP)") \
 	X(REGQP_FAILED,     -EIO,        "the device failed the registration work request") \
+	X(DEREG_FAILED,     -EIO,        "the driver did not let go of the region") \
 	X(PD_BUSY,          -EBUSY,      "objects of ib_mr still live in the protection domain") \
 	X(PD_NOT_HELD,      -EINVAL,     "a protection domain was put more often than it was got") \
 	X(ARENA_BUSY,       -EBUSY,      "slices of the arena are still out") \

@@ -4,7 +4,6 @@
  */
 #include <linux/irq_work.h>
 #include <linux/random.h>
-#include "fault.h"
 #include "helpers.h"
 
 #define ALL	(LW | RR | RW | RA)
@@ -228,42 +227,12 @@ static void arena_stress(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, use.slices, 0ul);
 }
 
-#ifdef CONFIG_IB_MR_DEBUG
-static void arena_fail_nth(struct kunit *test)
-{
-	int nth, failed = 0, mrs = ibt_objects(test, RDMA_RESTRACK_MR);
-	struct ib_pd *pd = ibt_pd(test);
-	struct ib_mr_arena *a;
-	bool hit = true;
-
-	for (nth = 1; nth < 100 && hit; nth++) {
-		ibmr_fault_arm(nth);
-		a = ib_mr_arena_create(pd, SZ_64K, ALL, 0);
-		hit = ibmr_fault_disarm();
-		if (!IS_ERR(a))
-			KUNIT_EXPECT_EQ(test, ib_mr_arena_destroy(a), 0);
-		else
-			KUNIT_EXPECT_TRUE_MSG(test, hit && (PTR_ERR(a) == -ENOMEM ||
-							    PTR_ERR(a) == -EIO), "nth %d", nth);
-		failed += IS_ERR(a);
-		KUNIT_EXPECT_EQ(test, ibt_objects(test, RDMA_RESTRACK_MR), mrs);
-		KUNIT_EXPECT_EQ(test, atomic_read(&pd->usecnt), 0);
-	}
-	KUNIT_EXPECT_FALSE(test, hit);
-	KUNIT_EXPECT_GE(test, failed, 10);
-	kunit_info(test, "%d points of failure", nth - 2);
-}
-#endif
-
 static struct kunit_case arena_cases[] = {
 	KUNIT_CASE(arena_rdma),
 	KUNIT_CASE(arena_thousands),
 	KUNIT_CASE(arena_aligned),
 	KUNIT_CASE(arena_misuse),
 	KUNIT_CASE(arena_stress),
-#ifdef CONFIG_IB_MR_DEBUG
-	KUNIT_CASE(arena_fail_nth),
-#endif
 	{}
 };
 

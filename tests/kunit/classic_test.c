@@ -152,7 +152,7 @@ static void classic_cq_plain(struct kunit *test)
 
 	cq = ib_mr_create_cq(ibt_dev(test), poller_handler, NULL, NULL, &many, KBUILD_MODNAME);
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(cq), -EINVAL);
-	ibmr_fault_arm(1);
+	ibmr_fault_arm(BIT(IBMR_FAULT_ALLOC), 1, current);
 	cq = ib_mr_create_cq(ibt_dev(test), poller_handler, NULL, NULL, &attr, KBUILD_MODNAME);
 	KUNIT_EXPECT_TRUE(test, ibmr_fault_disarm());
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(cq), -ENOMEM);

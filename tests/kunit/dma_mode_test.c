@@ -312,7 +312,7 @@ static void chk_no_memory(struct kunit *test)
 		dev = chk_begin(test, mode);
 		chk_faults(dev, before);
 		for (nth = 1, hits = 0, hit = true; hit; nth++) {
-			ibmr_fault_arm(nth);
+			ibmr_fault_arm(BIT(IBMR_FAULT_ALLOC), nth, current);
 			n = ib_dma_map_sg(dev, sg, 3, DMA_BIDIRECTIONAL);
 			hit = ibmr_fault_disarm();
 			hits += hit;

@@ -246,24 +246,9 @@ static void pool_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m.quarantine, 0U);
 }
 
-/* --- fail-nth: every allocation and device call on the way fails once --- */
+/* --- fail-nth over a pool's whole life, its worker's part included; calls are in failnth_fmr.c --- */
 
-/* One success path; what it returns is 0 or an error, and afterwards nothing is left of it. */
-static int sweep_fmr(struct ib_pd *pd, u64 *list)
-{
-	struct ib_fmr_attr attr = { .max_pages = 4, .max_maps = 4, .page_shift = PAGE_SHIFT };
-	struct ib_fmr *fmr = ib_alloc_fmr(pd, FMR_ALL, &attr);
-	int err, err2;
-
-	if (IS_ERR(fmr))
-		return PTR_ERR(fmr);
-	err = ib_map_phys_fmr(fmr, list, 4, 0);
-	if (!err)
-		err = ib_map_phys_fmr(fmr, list, 3, 0);
-	err2 = ibt_unmap(fmr) ?: ib_dealloc_fmr(fmr);
-	return err2 ? -EBADE : err;
-}
-
+/* What it returns is 0 or an error, and afterwards nothing is left of it. */
 static int sweep_pool(struct ib_pd *pd, u64 *list, struct ib_fmr_pool_param param)
 {
 	struct ib_fmr_pool *pool;
@@ -292,12 +277,9 @@ static int sweep_pool(struct ib_pd *pd, u64 *list, struct ib_fmr_pool_param para
 
 static const struct sweep_row {
 	const char *desc;
-	bool fmr, replace;
+	bool replace;
 	struct ib_fmr_pool_param param;
 } sweep_table[] = {
-	{ "FMR", .fmr = true },
-	{ "pool" },
-	{ "pool with cache", .param.cache = 1 },
 	{ "pool with kept keys", .param.key_maps = 4 },
 	{ "pool, keys at once", .param.rekey_at_once = 1 },
 	{ "pool, always replaced", .replace = true },
@@ -325,11 +307,13 @@ static void pool_fail_nth(struct kunit *test)
 	for (n = 1; hit && n < 400; n++) {
 		int mrs = ibt_objects(test, RDMA_RESTRACK_MR);
 
-		ibmr_fault_arm(n);
-		err = row->fmr ? sweep_fmr(pd, list) : sweep_pool(pd, list, row->param);
+		ibmr_fault_arm(IBMR_FAULTS_ALL, n, NULL);
+		err = sweep_pool(pd, list, row->param);
 		hit = ibmr_fault_disarm();
+		/* -EINVAL: the driver refuses a live map. */
 		KUNIT_EXPECT_TRUE_MSG(test, !err || (hit && (err == -ENOMEM || err == -EAGAIN ||
-							     err == -EIO)), "%d: %d", n, err);
+							     err == -EIO || err == -EINVAL)),
+				      "%d: %d", n, err);
 		failed += !!err;
 		KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
 		KUNIT_EXPECT_EQ_MSG(test, ibt_objects(test, RDMA_RESTRACK_MR), mrs, "%d", n);
@@ -342,37 +326,6 @@ static void pool_fail_nth(struct kunit *test)
 	kunit_info(test, "%d points, %u of them made it fail\n", n - 2, failed);
 }
 
-/*
- * The first use of a device, which makes what all FMRs share and tests the device: no failure on
- * the way is a verdict, and the next try begins where it has to.
- */
-static void pool_first_use_fail_nth(struct kunit *test)
-{
-	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, 4 * PG, 1);
-	u64 *list = ibt_page_list(test, b);
-	struct ib_device *dev = ibt_second(test);
-	struct ib_pd *pd = ib_alloc_pd(dev, 0);
-	unsigned int failed = 0;
-	bool hit = true;
-	int n, err = 0;
-
-	KUNIT_ASSERT_FALSE(test, IS_ERR(pd));
-	for (n = 1; hit && n < 100; n++) {
-		ibmr_fault_arm(n);
-		err = sweep_fmr(pd, list);
-		hit = ibmr_fault_disarm();
-		KUNIT_EXPECT_TRUE_MSG(test, !err || (hit && (err == -ENOMEM || err == -EAGAIN ||
-							     err == -EIO)), "%d: %d", n, err);
-		failed += !!err;
-		KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(dev));
-		KUNIT_EXPECT_TRUE(test, ibt_pd_idle(pd));
-	}
-	KUNIT_EXPECT_FALSE(test, hit);
-	KUNIT_EXPECT_EQ(test, err, 0);
-	KUNIT_EXPECT_EQ(test, ib_dealloc_pd(pd), 0);
-	kunit_info(test, "%d points, %u of them made it fail\n", n - 2, failed);
-}
-
 static struct kunit_case fmr_pool_more_cases[] = {
 	KUNIT_CASE_PARAM(pool_sg, sg_gen_params),
 	KUNIT_CASE_PARAM(pool_sg_refused, sg_bad_gen_params),
@@ -380,7 +333,6 @@ static struct kunit_case fmr_pool_more_cases[] = {
 	KUNIT_CASE(pool_key_maps),
 	KUNIT_CASE(pool_at_once),
 	KUNIT_CASE_PARAM(pool_fail_nth, sweep_gen_params),
-	KUNIT_CASE(pool_first_use_fail_nth),
 	{}
 };
 

@@ -14,7 +14,6 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
-#include "fault.h"
 #include "proc.h"
 
 #define ALL	(LW | RR | RW | RA)
@@ -580,39 +579,6 @@ static void pin_limits(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(dev));
 }
 
-#ifdef CONFIG_IB_MR_DEBUG
-/* Every allocation and device call of a registration fails once. */
-static void pin_fail_nth(struct kunit *test)
-{
-	int nth, failed = 0, mrs = ibt_objects(test, RDMA_RESTRACK_MR);
-	struct ib_pd *pd = ibt_pd(test);
-	struct ibt_proc *p = ibt_proc(test, NULL);
-	unsigned long at = ibt_user_map(p, SZ_64K, PROT_RW);
-	struct ib_mr *mr;
-	bool hit = true;
-
-	ibt_poke_pattern(p, at, SZ_64K, 0);
-	for (nth = 1; nth < 100 && hit; nth++) {
-		ibmr_fault_arm(nth);
-		mr = ibt_reg_user(p, pd, at + 5, SZ_32K, ALL, NULL);
-		hit = ibmr_fault_disarm();
-		if (!IS_ERR(mr))
-			KUNIT_EXPECT_EQ(test, ib_dereg_mr(mr), 0);
-		else
-			KUNIT_EXPECT_TRUE_MSG(test, hit && (PTR_ERR(mr) == -ENOMEM ||
-							    PTR_ERR(mr) == -EIO), "nth %d", nth);
-		failed += IS_ERR(mr);
-		KUNIT_EXPECT_EQ(test, ibt_proc_pinned(p), (u64)0);
-		KUNIT_EXPECT_EQ(test, ibt_objects(test, RDMA_RESTRACK_MR), mrs);
-		KUNIT_EXPECT_EQ(test, atomic_read(&pd->usecnt), 0);
-		KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
-	}
-	KUNIT_EXPECT_FALSE(test, hit);
-	KUNIT_EXPECT_GE(test, failed, 8);
-	kunit_info(test, "%d points of failure", nth - 2);
-}
-#endif
-
 static struct kunit_case pin_cases[] = {
 	KUNIT_CASE_PARAM(pin_kinds, kind_gen_params),
 	KUNIT_CASE(pin_lengths),
@@ -626,9 +592,6 @@ static struct kunit_case pin_cases[] = {
 	KUNIT_CASE(pin_exit),
 	KUNIT_CASE(pin_fork),
 	KUNIT_CASE(pin_limits),
-#ifdef CONFIG_IB_MR_DEBUG
-	KUNIT_CASE(pin_fail_nth),
-#endif
 	{}
 };
 

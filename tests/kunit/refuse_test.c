@@ -7,7 +7,6 @@
  * was written to). The sweep at the end makes the module's own allocations and device calls fail,
  * one after the other, until a registration runs without a hit.
  */
-#include "fault.h"
 #include "helpers.h"
 
 #define PG	SZ_4K
@@ -307,61 +306,6 @@ static void refuse_reasons(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, ib_mr_reason_text(-1));
 }
 
-#ifdef CONFIG_IB_MR_DEBUG
-/* The n-th allocation or device call of a registration fails, for each n there is. */
-static struct ib_mr *sweep_call(struct ib_pd *pd, int kind, struct ibt_buf *b,
-				struct ib_phys_buf *list, int n)
-{
-	u64 iova = 0;
-
-	if (kind == 0)
-		return ib_get_dma_mr(pd, LW);
-	if (kind == 1)
-		return ib_reg_phys_mr(pd, list, n, ALL, &iova);
-	return ib_mr_reg_kernel(pd, b->addr, b->size, ALL, NULL);
-}
-
-static void refuse_fail_nth(struct kunit *test)
-{
-	struct ib_pd *pd = ibt_pd(test);
-	struct ibt_buf *b = ibt_buf(test, IBT_VMALLOC, 5 * PG, 1);
-	struct ib_phys_buf *list;
-	int kind, n, nth, mrs, qps, failed;
-	struct ib_mr *mr;
-	bool hit;
-
-	list = ibt_phys(test, b, 0, b->size, &n);
-	mrs = ibt_objects(test, RDMA_RESTRACK_MR);
-	qps = ibt_objects(test, RDMA_RESTRACK_QP);
-	for (kind = 0; kind < 3; kind++) {
-		failed = 0;
-		for (nth = 1; nth < 100; nth++) {
-			ibmr_fault_arm(nth);
-			mr = sweep_call(pd, kind, b, list, n);
-			hit = ibmr_fault_disarm();
-			KUNIT_ASSERT_NOT_NULL(test, mr);
-			if (!IS_ERR(mr)) {
-				KUNIT_EXPECT_EQ(test, ib_dereg_mr(mr), 0);
-			} else {
-				KUNIT_EXPECT_TRUE_MSG(test, hit, "kind %d, nth %d", kind, nth);
-				KUNIT_EXPECT_TRUE_MSG(test, PTR_ERR(mr) == -ENOMEM ||
-						      PTR_ERR(mr) == -EIO, "%ld", PTR_ERR(mr));
-				failed++;
-			}
-			KUNIT_EXPECT_EQ(test, ibt_objects(test, RDMA_RESTRACK_MR), mrs);
-			KUNIT_EXPECT_EQ(test, ibt_objects(test, RDMA_RESTRACK_QP), qps);
-			KUNIT_EXPECT_EQ(test, atomic_read(&pd->usecnt), 0);
-			KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
-			if (!hit)
-				break;
-		}
-		KUNIT_EXPECT_FALSE(test, hit);
-		KUNIT_EXPECT_GE(test, failed, 3);
-		kunit_info(test, "kind %d: %d points of failure", kind, nth - 1);
-	}
-}
-#endif
-
 static struct kunit_case refuse_cases[] = {
 	KUNIT_CASE_PARAM(refuse_list, list_gen_params),
 	KUNIT_CASE(refuse_null),
@@ -374,9 +318,6 @@ static struct kunit_case refuse_cases[] = {
 	KUNIT_CASE(refuse_dereg_twice),
 	KUNIT_CASE(refuse_is_counted),
 	KUNIT_CASE(refuse_reasons),
-#ifdef CONFIG_IB_MR_DEBUG
-	KUNIT_CASE(refuse_fail_nth),
-#endif
 	{}
 };
 

@@ -7,7 +7,6 @@
  * keys, byte for byte. Fault 5 of the field-bugs list is a failed call that left the region in
  * the new domain.
  */
-#include "fault.h"
 #include "helpers.h"
 
 #define PG	SZ_4K
@@ -326,33 +325,6 @@ static void rereg_in_parallel(struct kunit *test)
 	expect_now(r);
 }
 
-#ifdef CONFIG_IB_MR_DEBUG
-/* The n-th allocation or device call fails, for each n: the old region works after each. */
-static void rereg_fault5_fail_nth(struct kunit *test)
-{
-	struct room *r = room(test);
-	int nth, ret, failed = 0, qps = ibt_objects(test, RDMA_RESTRACK_QP);
-	int mrs = ibt_objects(test, RDMA_RESTRACK_MR);
-	bool hit = true;
-
-	for (nth = 1; nth < 100 && hit; nth++) {
-		ibmr_fault_arm(nth);
-		ret = rereg(r, TRANS | PD | ACCESS, !r->in);
-		hit = ibmr_fault_disarm();
-		KUNIT_EXPECT_TRUE_MSG(test, !ret || (hit && (ret == -ENOMEM || ret == -EIO)),
-				      "nth %d: %d", nth, ret);
-		failed += !!ret;
-		KUNIT_EXPECT_EQ(test, ibt_objects(test, RDMA_RESTRACK_QP), qps);
-		KUNIT_EXPECT_EQ(test, ibt_objects(test, RDMA_RESTRACK_MR), mrs);
-		KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
-		expect_now(r);
-	}
-	KUNIT_EXPECT_FALSE(test, hit);
-	KUNIT_EXPECT_GE(test, failed, 5);
-	kunit_info(test, "%d points of failure", nth - 2);
-}
-#endif
-
 static struct kunit_case rereg_cases[] = {
 	KUNIT_CASE_PARAM(rereg_masks, mask_gen_params),
 	KUNIT_CASE(rereg_leaves_the_old_pd),
@@ -361,9 +333,6 @@ static struct kunit_case rereg_cases[] = {
 	KUNIT_CASE(rereg_dma),
 	KUNIT_CASE(rereg_kernel),
 	KUNIT_CASE(rereg_in_parallel),
-#ifdef CONFIG_IB_MR_DEBUG
-	KUNIT_CASE(rereg_fault5_fail_nth),
-#endif
 	{}
 };
 

@@ -3,7 +3,6 @@
  * Scopes: everything goes, in the right order, whatever was put in when; and what refuses can be
  * released later.
  */
-#include "fault.h"
 #include "helpers.h"
 
 #define ALL	(LW | RR | RW | RA)
@@ -181,48 +180,6 @@ static void scope_free(struct kunit *test)
 }
 #endif
 
-#ifdef CONFIG_IB_MR_DEBUG
-static int sweep(struct ib_pd *pd, void *mem)
-{
-	struct ib_mr_scope *scope = ib_mr_scope_create(pd);
-	struct ib_mr_arena *a;
-	struct ib_mr *mr;
-	int err;
-
-	if (IS_ERR(scope))
-		return PTR_ERR(scope);
-	mr = ib_mr_scope_mr(scope, ib_mr_reg_kernel(pd, mem, SZ_4K, ALL, NULL));
-	err = PTR_ERR_OR_ZERO(mr);
-	if (!err) {
-		a = ib_mr_scope_arena(scope, ib_mr_arena_create(pd, SZ_4K, ALL, 0));
-		err = PTR_ERR_OR_ZERO(a);
-	}
-	return ib_mr_scope_release(scope) ?: err;
-}
-
-static void scope_fail_nth(struct kunit *test)
-{
-	int nth, err, failed = 0, mrs = ibt_objects(test, RDMA_RESTRACK_MR);
-	struct ib_pd *pd = ibt_pd(test);
-	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, SZ_4K, 1);
-	bool hit = true;
-
-	for (nth = 1; nth < 100 && hit; nth++) {
-		ibmr_fault_arm(nth);
-		err = sweep(pd, b->addr);
-		hit = ibmr_fault_disarm();
-		KUNIT_EXPECT_TRUE_MSG(test, !err || (hit && (err == -ENOMEM || err == -EIO)),
-				      "nth %d: %d", nth, err);
-		failed += !!err;
-		KUNIT_EXPECT_EQ(test, ibt_objects(test, RDMA_RESTRACK_MR), mrs);
-		KUNIT_EXPECT_EQ(test, atomic_read(&pd->usecnt), 0);
-	}
-	KUNIT_EXPECT_FALSE(test, hit);
-	KUNIT_EXPECT_GE(test, failed, 15);
-	kunit_info(test, "%d points of failure", nth - 2);
-}
-#endif
-
 static struct kunit_case scope_cases[] = {
 	KUNIT_CASE(scope_order),
 	KUNIT_CASE(scope_refusal),
@@ -231,9 +188,6 @@ static struct kunit_case scope_cases[] = {
 	KUNIT_CASE(scope_arguments),
 #ifdef DEFINE_FREE
 	KUNIT_CASE(scope_free),
-#endif
-#ifdef CONFIG_IB_MR_DEBUG
-	KUNIT_CASE(scope_fail_nth),
 #endif
 	{}
 };

@@ -9,7 +9,6 @@
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
 
-#include "../../src/fault.h"
 #include "window.h"
 
 #define REGION	(LW | MWB)
@@ -241,46 +240,6 @@ static void storm(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ibt_dereg(test, w.mr), 0);
 }
 
-/* Bind and allocation under every failure: nothing changed, and it works when none comes. */
-static void fail_nth(struct kunit *test)
-{
-	int n, hits = 0;
-	struct ibt_win w;
-	u32 key;
-
-	ibt_win(&w, test, IBT_VMALLOC, 4 * PAGE_SIZE, REGION);
-	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 0, 10, RR, 0), 0);
-	for (n = 1; n < 200; n++) {
-		struct ib_mw *mw;
-		int err;
-
-		ibmr_fault_arm(n);
-		mw = ib_alloc_mw(w.pd, IB_MW_TYPE_1);
-		if (!IS_ERR(mw))
-			ib_dealloc_mw(mw);
-		if (!ibmr_fault_disarm())
-			break;
-		hits++;
-		if (IS_ERR(mw))
-			KUNIT_EXPECT_EQ(test, PTR_ERR(mw), -ENOMEM);
-		key = w.mw->rkey;
-		ibmr_fault_arm(1);
-		err = ibt_bind(&w, 5, 10, RR, IB_SEND_SIGNALED);
-		if (ibmr_fault_disarm()) {
-			KUNIT_EXPECT_EQ(test, err, -ENOMEM);
-			KUNIT_EXPECT_EQ(test, w.mw->rkey, key);
-		} else {
-			struct ib_wc wc;
-
-			ibt_next_wc(&w, &wc);
-		}
-		KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
-	}
-	KUNIT_EXPECT_LT(test, n, 200);
-	KUNIT_EXPECT_GE(test, hits, 3);
-	kunit_info(test, "ib_alloc_mw: %d faults\n", hits);
-}
-
 /* The owner binds on a queue pair of its own: the peer's is made anew after each refusal. */
 struct hammer {
 	struct ibt_win *w;
@@ -357,7 +316,6 @@ static struct kunit_case window_flow_cases[] = {
 	KUNIT_CASE(contexts),
 	KUNIT_CASE(peers_in_turn),
 	KUNIT_CASE(storm),
-	KUNIT_CASE(fail_nth),
 	KUNIT_CASE(revoked_in_flow),
 	{}
 };

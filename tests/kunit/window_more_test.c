@@ -10,7 +10,6 @@
 #include <linux/kthread.h>
 #include <linux/sched/task.h>
 
-#include "../../src/fault.h"
 #include "fmr_helpers.h"
 #include "proc.h"
 #include "window.h"
@@ -447,49 +446,7 @@ static void storm_signalled(struct kunit *test)
 	ibt_parallel(test, 2, signalled_storm, s);
 }
 
-/* --- failures, memory, epochs --- */
-
-/* A bind fails at each step, the live map among them; a large one, signalled, has them all. */
-static void bind_fail_nth(struct kunit *test)
-{
-	const size_t len = 590 * PAGE_SIZE;
-	struct ibt_win w;
-	struct ib_wc wc;
-	u32 key;
-	int n, err;
-
-	ibt_win(&w, test, IBT_SCATTER, 600 * PAGE_SIZE, REGION);
-	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 100, 100, RR | RW, 0), 0);
-	key = w.mw->rkey;
-	for (n = 1; n < 20; n++) {
-		int tries = 0;
-
-		/* On a queue pair that no refusal broke. */
-		KUNIT_EXPECT_EQ(test, peek(&w, key, 100, 1), IB_WC_SUCCESS);
-		/* Chance is not to hide the n-th: the stock must not be empty. */
-		do {
-			ibmr_fault_arm(n);
-			err = ibt_bind(&w, 7, len, RR, IB_SEND_SIGNALED);
-			if (ibmr_fault_disarm())
-				break;
-			if (err)
-				msleep(1);
-		} while (err && tries++ < TRIES);
-		if (!err)
-			break;
-		KUNIT_EXPECT_EQ(test, err, -ENOMEM);
-		KUNIT_EXPECT_EQ(test, w.mw->rkey, key);
-		ibt_expect_window(&w, key, 100, 100, RR | RW);
-		KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
-	}
-	/* The live map, and the carrier. */
-	KUNIT_EXPECT_EQ(test, n, 3);
-	KUNIT_ASSERT_EQ(test, err, 0);
-	ibt_next_wc(&w, &wc);
-	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_SUCCESS);
-	ibt_expect_window(&w, w.mw->rkey, 7, len, RR);
-	ibt_expect_no_window(&w, key, 100);
-}
+/* --- memory, epochs --- */
 
 static void on_phys(struct kunit *test)
 {
@@ -571,7 +528,6 @@ static struct kunit_case window_more_cases[] = {
 	KUNIT_CASE(without_right),
 	KUNIT_CASE(thousands),
 	KUNIT_CASE(storm_signalled),
-	KUNIT_CASE(bind_fail_nth),
 	KUNIT_CASE(on_phys),
 	KUNIT_CASE(on_user),
 	KUNIT_CASE(epoch_1),

@@ -9,7 +9,6 @@
 #include <linux/delay.h>
 #include <linux/irq_work.h>
 #include <rdma/ib_fmr_pool.h>
-#include "fault.h"
 #include "helpers.h"
 
 #define ALL	(LW | RR | RW | RA)
