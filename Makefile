@@ -43,11 +43,15 @@ install-headers:
 	cd include && find . -name '*.h' -exec install -D -m 644 '{}' '$(DESTDIR)$(PREFIX)/include/ib_mr/{}' \;
 	install -m 644 include/ib_mr.mk $(DESTDIR)$(PREFIX)/include/ib_mr/
 
-# each with its manual page and completion, as far as it has them
+# each with its manual page and completion
 install-tools:
+	install -D -m 755 scripts/ibmr $(DESTDIR)$(PREFIX)/sbin/ibmr
+	install -D -m 644 scripts/ibmr.8 $(DESTDIR)$(PREFIX)/share/man/man8/ibmr.8
+	install -D -m 644 scripts/ibmr.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ibmr
 
 uninstall:
 	rm -rf $(MODDIR) $(DESTDIR)$(PREFIX)/include/ib_mr $(DESTDIR)$(PREFIX)/lib/ib_mr/$(KREL)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,sbin/ibmr share/man/man8/ibmr.8 share/bash-completion/completions/ibmr)
 	-rmdir $(dir $(MODDIR)) $(DESTDIR)$(PREFIX)/lib/ib_mr 2> /dev/null
 	$(if $(DESTDIR),,depmod -a $(KREL))
 
