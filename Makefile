@@ -66,6 +66,9 @@ demo:
 	@scripts/setup
 	@scripts/demo --kernel $(DEMO_KERNEL)
 
+demo2:
+	@scripts/demo2 --kernel $(DEMO_KERNEL)
+
 bench:
 	@scripts/setup
 	@scripts/build $(DEMO_KERNEL)
@@ -147,6 +150,7 @@ help:
 	@echo 'make check-all         the same on 6.1-debug, 6.12-debug, 7-debug, then the demo on 6.1, 6.12, 6.1-rt, 6.1-cloud: hours'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
 	@echo 'make classic           the consumers of the classic verbs, unchanged, on the stock kernel [KERNEL=6.1]'
+	@echo 'make demo2             the same between two guests on a wire, recorded, and cut in the middle [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]; SMP=2: waits for locks between CPUs'
 	@echo 'make races             everything at once on the same objects, under KCSAN [KERNEL=6.1-kcsan] [SEED=n] [ROUNDS=n]'
@@ -163,5 +167,5 @@ help:
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
-.PHONY: all modules install install-headers install-tools uninstall check check-all demo dma-demo bench races soak \
+.PHONY: all modules install install-headers install-tools uninstall check check-all demo demo2 dma-demo bench races soak \
 	coverage mutate sparse abi-check ulp ulp-test install-test deb dkms-test checkpatch clean help
