@@ -43,11 +43,15 @@ install: modules install-headers install-tools
 install-headers:
 	cd include && find . \( -name '*.h' -o -name '*.mk' \) -exec install -D -m 644 '{}' '$(DESTDIR)$(PREFIX)/include/ib_mr/{}' \;
 
-# each with its manual page and completion, as far as it has them
+# each with its manual page and completion
 install-tools:
+	install -D -m 755 scripts/ibmr $(DESTDIR)$(PREFIX)/sbin/ibmr
+	install -D -m 644 scripts/ibmr.8 $(DESTDIR)$(PREFIX)/share/man/man8/ibmr.8
+	install -D -m 644 scripts/ibmr.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ibmr
 
 uninstall:
 	rm -rf $(MODDIR) $(DESTDIR)$(PREFIX)/include/ib_mr $(DESTDIR)$(PREFIX)/lib/ib_mr/$(KREL)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,sbin/ibmr share/man/man8/ibmr.8 share/bash-completion/completions/ibmr)
 	-rmdir $(dir $(MODDIR)) $(DESTDIR)$(PREFIX)/lib/ib_mr 2> /dev/null
 	$(if $(DESTDIR),,depmod -a $(KREL))
 
@@ -61,6 +65,9 @@ check-all:
 demo:
 	@scripts/setup
 	@scripts/demo --kernel $(DEMO_KERNEL)
+
+demo2:
+	@scripts/demo2 --kernel $(DEMO_KERNEL)
 
 bench:
 	@scripts/setup
@@ -161,6 +168,7 @@ help:
 	@echo 'make check-all         the same on 6.1-debug, 6.12-debug, 7-debug, then the demo on 6.1, 6.12, 6.1-rt, 6.1-cloud: hours'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
 	@echo 'make classic           the consumers of the classic verbs, unchanged, on the stock kernel [KERNEL=6.1]'
+	@echo 'make demo2             the same between two guests on a wire, recorded, and cut in the middle [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]; SMP=2: waits for locks between CPUs'
 	@echo 'make races             everything at once on the same objects, under KCSAN [KERNEL=6.1-kcsan] [SEED=n] [ROUNDS=n]'
@@ -180,5 +188,6 @@ help:
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
-.PHONY: all modules install install-headers install-tools uninstall check check-all demo dma-demo bench races adversary fuzz soak \
-	coverage mutate removal sparse abi-check ulp ulp-test install-test docs docs-check deb dkms-test checkpatch clean help
+.PHONY: all modules install install-headers install-tools uninstall check check-all demo demo2 dma-demo bench races \
+	adversary fuzz soak coverage mutate removal sparse abi-check ulp ulp-test install-test docs docs-check deb dkms-test \
+	checkpatch clean help

@@ -23,6 +23,8 @@
 #include "magazine.h"
 #include "regqp.h"
 
+#include <trace/events/ib_mr.h>
+
 /* Operations of one arming batch; too large for a stack, and nothing is to be allocated then. */
 struct ibmr_arm {
 	struct mutex lock;
@@ -95,8 +97,11 @@ void ibmr_armed_free(struct ibmr_armed *a)
 	call_rcu(&a->rcu, armed_free_rcu);
 }
 
-/* Withdrawn or never published. When it returns the device has no packet left that uses it. */
-static void armed_destroy(struct ibmr_armed *a)
+/*
+ * Withdrawn or never published. When it returns the device has no packet left that uses it.
+ * @replaced: another one comes in its place.
+ */
+static void armed_destroy(struct ibmr_armed *a, bool replaced)
 {
 	struct ibmr_dev *dev = a->mag->dev;
 	struct ib_mr *drv = a->drv;
@@ -107,6 +112,12 @@ static void armed_destroy(struct ibmr_armed *a)
 	spin_unlock_irq(&a->mag->lock);
 	if (ib_dereg_mr_user(drv, NULL))
 		pr_err("%s: the driver did not let go of an MR (key %#x)\n", dev->name, a->key);
+	if (replaced)
+		trace_ib_mr_replaced(dev->name, a->mag->listed.nr, a->key, a->mag->access,
+				     a->mag->capacity);
+	else
+		trace_ib_mr_discarded(dev->name, a->mag->listed.nr, a->key, a->mag->access,
+				      a->mag->capacity);
 	ibmr_armed_free(a);
 }
 
@@ -140,18 +151,23 @@ static void to_stock(struct ibmr_mag *mag, struct ibmr_stack *armed, struct ibmr
 }
 
 /* Destroy what is in @list; the magazine has as many fewer. */
-void ibmr_arm_discard(struct ibmr_mag *mag, struct ibmr_stack *list)
+static void discard(struct ibmr_mag *mag, struct ibmr_stack *list, bool replaced)
 {
 	struct ibmr_armed *a;
 	unsigned int n = 0;
 
 	while ((a = ibmr_stack_pop(list))) {
-		armed_destroy(a);
+		armed_destroy(a, replaced);
 		n++;
 	}
 	spin_lock_irq(&mag->lock);
 	mag->created -= n;
 	spin_unlock_irq(&mag->lock);
+}
+
+void ibmr_arm_discard(struct ibmr_mag *mag, struct ibmr_stack *list)
+{
+	discard(mag, list, false);
 }
 
 /*
@@ -211,6 +227,12 @@ static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struc
 				ibmr_stack_push(bad, a);
 				continue;
 			}
+			if (rekey)
+				trace_ib_mr_rekeyed(mag->dev->name, mag->listed.nr, a->key,
+						    reg->key, a->keys_left);
+			else
+				trace_ib_mr_armed(mag->dev->name, mag->listed.nr, reg->key,
+						  mag->access, mag->capacity);
 			WRITE_ONCE(a->key, reg->key);
 			WRITE_ONCE(a->invalidated, false);
 			a->uses = 0;
@@ -251,7 +273,7 @@ void ibmr_arm_replace(struct ibmr_mag *mag, struct ibmr_stack *list)
 
 	if (!n)
 		return;
-	ibmr_arm_discard(mag, list);
+	discard(mag, list, true);
 	made = ibmr_arm_grow(mag, n);
 	spin_lock_irq(&mag->lock);
 	mag->replaced += made;

@@ -35,6 +35,8 @@ extern struct dentry *ibmr_debugfs_root;
  * @mag_lock: guards what follows it
  * @mags: magazines
  * @windows: memory windows
+ * @pools: FMR pools
+ * @last_nr: number of the last thing put into one of these lists
  * @nr_windows: how many
  * @carrier: MR that is never registered, for the completions of binds
  * @park: private PD in which armed MRs wait; made on first use
@@ -62,6 +64,8 @@ struct ibmr_dev {
 	struct mutex mag_lock;
 	struct list_head mags;
 	struct list_head windows;
+	struct list_head pools;
+	unsigned int last_nr;
 	atomic_t nr_windows;
 	struct ib_mr *carrier;
 	struct ib_pd *park;
@@ -107,6 +111,25 @@ struct ibmr_pd {
 	atomic_t nr_regions;
 	atomic64_t pinned;
 };
+
+/**
+ * struct ibmr_listed - a place in one of a device's lists
+ * @entry: in the list, under dev->mag_lock
+ * @nr: the device's next number when it was put there, so lists are in order of it: a reader who
+ *	lets go of the lock finds his place again
+ */
+struct ibmr_listed {
+	struct list_head entry;
+	unsigned int nr;
+};
+
+static inline void ibmr_list_add(struct ibmr_dev *dev, struct ibmr_listed *it,
+				 struct list_head *list)
+{
+	lockdep_assert_held(&dev->mag_lock);
+	it->nr = ++dev->last_nr;
+	list_add_tail(&it->entry, list);
+}
 
 /* What dev->keys holds: the head of a structure that lives until an RCU grace period is over. */
 enum ibmr_keyed_kind { IBMR_KEYED_REG, IBMR_KEYED_ARMED };

@@ -2,7 +2,8 @@
 /*
  * debugfs: ib_mr/<device>/ with what lives there, what was counted, and a file to ask.
  *
- *	regions		a line for each region
+ *	regions pools windows magazines		tables, see listing.c
+ *	dma dma_check dma_live			the DMA checker's, see dma_dev.c
  *	stats		counters, and each reason a call was refused for
  *	explain		write "KEY IOVA LENGTH RIGHT[,RIGHT] [local]", read the sentence
  *
@@ -21,65 +22,17 @@
 #include "access.h"
 #include "compat.h"
 #include "debugfs.h"
-#include "explain.h"
-#include "region.h"
-
-/* A reader of more would hold up those who register. */
-#define REGIONS_SHOWN	4096
 
 struct dentry *ibmr_debugfs_root;
-
-static void show_region(struct seq_file *m, const struct ibmr_reg *reg)
-{
-	char rights[IBMR_RIGHTS_TEXT];
-
-	seq_printf(m,
-		   "lkey %#010x rkey %#010x iova %#018llx length %llu runs %u blocks %llu pinned %llu pd %p%s%s rights %s\n",
-		   reg->lkey, reg->rkey, reg->iova, reg->length, ibmr_reg_runs(reg), reg->blocks,
-		   ibmr_reg_pinned(reg), reg->pd,
-		   ibmr_reg_stale(reg) ? " stale" : "",
-		   READ_ONCE(reg->invalidated) ? " invalidated" : "",
-		   ibmr_rights_text(reg->access, rights, sizeof(rights)));
-}
-
-static int regions_show(struct seq_file *m, void *unused)
-{
-	struct ibmr_dev *dev = m->private;
-	struct ibmr_region *region;
-	unsigned int n = 0;
-	struct ibmr_pd *ipd;
-	int bkt;
-
-	if (!ibmr_dev_enter(dev))
-		return -ENODEV;
-	mutex_lock(&dev->pd_lock);
-	hash_for_each(dev->pds, bkt, ipd, node) {
-		mutex_lock(&ipd->lock);
-		/* Re-registration may exchange ->reg under us; the old one stays for the while. */
-		rcu_read_lock();
-		list_for_each_entry(region, &ipd->regions, entry) {
-			const struct ibmr_reg *reg = READ_ONCE(region->reg);
-
-			if (n++ < REGIONS_SHOWN && reg)
-				show_region(m, reg);
-		}
-		rcu_read_unlock();
-		mutex_unlock(&ipd->lock);
-	}
-	mutex_unlock(&dev->pd_lock);
-	ibmr_dev_exit(dev);
-	if (n > REGIONS_SHOWN)
-		seq_printf(m, "and %u more\n", n - REGIONS_SHOWN);
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(regions);
 
 static int stats_show(struct seq_file *m, void *unused)
 {
 	struct ibmr_dev *dev = m->private;
 	int i;
 
+	seq_puts(m, "# name value\n");
 	seq_printf(m, "regions %d\n", atomic_read(&dev->regions));
+	seq_printf(m, "windows %d\n", atomic_read(&dev->nr_windows));
 	seq_printf(m, "blocks %lld\n", atomic64_read(&dev->blocks));
 	seq_printf(m, "pinned_pages %lld\n", atomic64_read(&dev->pinned));
 	seq_printf(m, "went_stale %lld\n", atomic64_read(&dev->went_stale));
@@ -207,7 +160,7 @@ static const struct file_operations explain_fops = {
 void ibmr_debugfs_add(struct ibmr_dev *dev)
 {
 	dev->debugfs = debugfs_create_dir(dev->name, ibmr_debugfs_root);
-	ibmr_debugfs_file(dev, "regions", 0400, &regions_fops);
+	ibmr_listings_add(dev);
 	ibmr_debugfs_file(dev, "stats", 0444, &stats_fops);
 	ibmr_debugfs_file(dev, "explain", 0600, &explain_fops);
 }

@@ -357,6 +357,7 @@ static int ibmr_add_one(struct ib_device *device)
 	mutex_init(&dev->mag_lock);
 	INIT_LIST_HEAD(&dev->mags);
 	INIT_LIST_HEAD(&dev->windows);
+	INIT_LIST_HEAD(&dev->pools);
 	BUILD_BUG_ON(ARRAY_SIZE(dev->keys) != IBMR_KEY_SLOTS);
 	ibmr_debugfs_add(dev);
 	err = ibmr_dma_dev_add(device, dev->debugfs);

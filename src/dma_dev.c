@@ -315,7 +315,7 @@ static int ibmr_dma_live_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(ibmr_dma_live);
 
-static int ibmr_dma_counters_show(struct seq_file *m, void *unused)
+static int ibmr_dma_show(struct seq_file *m, void *unused)
 {
 	static const char *const name[IBMR_DMA_N_COUNT] = {
 		"maps", "unmaps", "syncs", "failed", "untracked", "unseen", "bytes_to_device",
@@ -324,6 +324,7 @@ static int ibmr_dma_counters_show(struct seq_file *m, void *unused)
 	struct ibmr_dma_dev *dd = m->private;
 	int i;
 
+	seq_printf(m, "# name value\nmode %s\n", ibmr_dma_mode_name[READ_ONCE(dd->mode)]);
 	seq_printf(m, "live %lld\nlive_bytes %lld\nunseen_now %ld\n",
 		   (long long)atomic64_read(&dd->live), (long long)atomic64_read(&dd->live_bytes),
 		   ibmr_dma_unseen());
@@ -334,7 +335,7 @@ static int ibmr_dma_counters_show(struct seq_file *m, void *unused)
 			   (long long)atomic64_read(&dd->fault[i]));
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(ibmr_dma_counters);
+DEFINE_SHOW_ATTRIBUTE(ibmr_dma);
 
 /* Devices come and go. */
 
@@ -373,7 +374,7 @@ int ibmr_dma_dev_add(struct ib_device *device, struct dentry *dir)
 	if (dir) {
 		debugfs_create_file("dma_check", 0600, dir, dd, &ibmr_dma_mode_fops);
 		debugfs_create_file("dma_live", 0400, dir, dd, &ibmr_dma_live_fops);
-		debugfs_create_file("dma_counters", 0400, dir, dd, &ibmr_dma_counters_fops);
+		debugfs_create_file("dma", 0400, dir, dd, &ibmr_dma_fops);
 	}
 	return 0;
 }

@@ -51,20 +51,21 @@ static const struct {
 /**
  * ibmr_rights_text() - the names of rights
  * @access: rights
- * @buf: "A, B" goes here, or "none"
+ * @between: what stands between two
+ * @buf: they go here, or "none"
  * @size: of @buf
  *
  * Context: any.
  * Return: @buf.
  */
-const char *ibmr_rights_text(int access, char *buf, size_t size)
+const char *ibmr_rights_text(int access, const char *between, char *buf, size_t size)
 {
 	struct text t = { .buf = buf, .size = size };
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(right_names); i++)
 		if (access & right_names[i].bit)
-			say(&t, "%s%s", t.used ? ", " : "", right_names[i].name);
+			say(&t, "%s%s", t.used ? between : "", right_names[i].name);
 	if (!t.used)
 		say(&t, "none");
 	return buf;
@@ -156,8 +157,8 @@ static enum ib_mr_reason say_view(struct text *t, struct ibmr_dev *dev, const st
 	enum ib_mr_reason why;
 
 	why = ibmr_view_verdict(v, q->pd, q->key, q->iova, q->length, q->access, q->remote);
-	ibmr_rights_text(q->access & ~v->access, want, sizeof(want));
-	ibmr_rights_text(v->access, have, sizeof(have));
+	ibmr_rights_text(q->access & ~v->access, ", ", want, sizeof(want));
+	ibmr_rights_text(v->access, ", ", have, sizeof(have));
 	switch (why) {
 	case IB_MR_WHY_OK:
 		return say_allowed(t, q, v);

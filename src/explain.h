@@ -7,6 +7,6 @@
 /* Enough for the names of all rights. */
 #define IBMR_RIGHTS_TEXT	80
 
-const char *ibmr_rights_text(int access, char *buf, size_t size);
+const char *ibmr_rights_text(int access, const char *between, char *buf, size_t size);
 
 #endif /* IBMR_EXPLAIN_H */

@@ -168,6 +168,8 @@ static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int
 	WRITE_ONCE(fmr->fmr.lkey, a->key);
 	WRITE_ONCE(fmr->fmr.rkey, a->key);
 	ibmr_publish(a->drv, fmr->fmr.pd);
+	if (tracepoint_enabled(ib_mr_mapped))
+		ibmr_trace_mapped(a->drv, mag, a->key);
 	spin_unlock(&mag->lock);
 out:
 	ibmr_live_end(flags);

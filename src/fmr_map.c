@@ -78,6 +78,23 @@ static struct pool_entry *cache_find(struct ib_fmr_pool *pool, const u64 *page_l
 	return NULL;
 }
 
+/* An entry that was never taken, now in front of the free ones, which are all in use. */
+static noinline struct pool_entry *take_fresh(struct ib_fmr_pool *pool)
+{
+	struct pool_entry *e = pool->fresh;
+
+	if (!e)
+		return NULL;
+	if (!pool->mag->stock.head) {
+		ibmr_mag_empty(pool->mag);
+		return NULL;
+	}
+	pool->fresh = e->next;
+	e->next = NULL;
+	pool->peak++;
+	return e;
+}
+
 /* Its key is dead, the MR retired. Under the lock. */
 void ibmr_pool_withdraw(struct ib_fmr_pool *pool, struct pool_entry *e)
 {
@@ -111,8 +128,13 @@ static __always_inline struct pool_entry *take(struct ib_fmr_pool *pool, struct 
 
 	spin_lock(&mag->lock);
 	e = pool->free;
-	if (unlikely(mag->gone || !e))
+	if (unlikely(mag->gone))
 		goto none;
+	if (unlikely(!e)) {
+		e = take_fresh(pool);
+		if (!e)
+			goto none;
+	}
 	a = e->armed;
 	if (a) {			/* kept for its key, see key_maps */
 		a->uses++;
@@ -142,8 +164,11 @@ static __always_inline struct pool_entry *take_plain(struct ib_fmr_pool *pool)
 
 	spin_lock(&mag->lock);
 	e = pool->free;
-	if (unlikely(!e))
-		goto none;
+	if (unlikely(!e)) {
+		e = take_fresh(pool);
+		if (!e)
+			goto none;
+	}
 	a = ibmr_mag_take(mag);
 	if (unlikely(!a))
 		goto none;
@@ -173,7 +198,9 @@ static struct pool_entry *take_cached(struct ib_fmr_pool *pool, struct ibmr_arme
 	lru_del(e);
 	/* Nobody may hit what is about to be mapped to other pages. */
 	hlist_del_init(&e->pub.cache_node);
+	pool->cached -= e->mapped;
 	pool->users++;
+	pool->peak = max(pool->peak, pool->users);
 	*armed = a;
 out:
 	spin_unlock(&mag->lock);
@@ -188,8 +215,10 @@ static noinline void untake(struct ib_fmr_pool *pool, struct pool_entry *e, stru
 		ibmr_mag_untake(pool->mag, a);
 	else
 		a->uses--;
-	if (e->mapped)
+	if (e->mapped) {
 		hlist_add_head(&e->pub.cache_node, bucket(pool, e->pub.page_list[0]));
+		pool->cached++;
+	}
 	if (!pool->plain)
 		pool->users--;
 	ibmr_pool_free(pool, e);
@@ -225,6 +254,8 @@ static void publish(struct pool_entry *e, struct ibmr_armed *a, u64 iova)
 	e->armed = a;
 	tell(e, a, iova);
 	ibmr_publish(a->drv, e->fmr.pd);
+	if (tracepoint_enabled(ib_mr_mapped))
+		ibmr_trace_mapped(a->drv, a->mag, a->key);
 }
 
 /*
@@ -259,7 +290,9 @@ static struct ib_pool_fmr *cache_hit(struct ib_fmr_pool *pool, const u64 *page_l
 	if (e) {
 		if (!e->pub.ref_count++) {
 			lru_del(e);
+			pool->cached--;
 			pool->users++;
+			pool->peak = max(pool->peak, pool->users);
 		}
 		pool->hits++;
 	}
@@ -272,6 +305,8 @@ static struct ib_pool_fmr *cache_hit(struct ib_fmr_pool *pool, const u64 *page_l
 static noinline struct ib_pool_fmr *pool_refuse(struct ib_fmr_pool *pool, enum ib_mr_reason why,
 						const char *call)
 {
+	if (why == IB_MR_WHY_POOL_EMPTY)
+		atomic64_inc(&pool->again);
 	return ERR_PTR(ibmr_refuse(pool->mag->dev, why, "%s", call));
 }
 
@@ -381,6 +416,8 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 		goto refuse;
 	}
 	ibmr_publish(drv, e->fmr.pd);
+	if (tracepoint_enabled(ib_mr_mapped))
+		ibmr_trace_mapped(drv, a->mag, a->key);
 	ibmr_live_end(flags);
 	return &e->pub;
 
@@ -458,6 +495,7 @@ static noinline void release(struct ib_fmr_pool *pool, struct pool_entry *e)
 	if (e->pub.cache_node.pprev && !pool->destroyed && likely(!e->armed->invalidated)) {
 		e->idle_since = jiffies;
 		lru_add_tail(pool, e);
+		pool->cached++;
 		return;
 	}
 	if (e->armed->uses + 1 < pool->param.key_maps && e->armed->drv && !e->armed->invalidated)

@@ -32,6 +32,8 @@
 #include "fault.h"
 #include "fmr_pool.h"
 
+#include <trace/events/ib_mr.h>
+
 unsigned int ibmr_cache_idle_ms = 10000;
 IBMR_EXPORT_INTERNAL(ibmr_cache_idle_ms);
 module_param_named(cache_idle_ms, ibmr_cache_idle_ms, uint, 0644);
@@ -81,6 +83,7 @@ static bool withdraw_idle(struct ib_fmr_pool *pool, bool all)
 			continue;
 		}
 		pub->remap_count = 0;
+		pool->cached--;
 		ibmr_pool_withdraw(pool, e);
 	}
 	spin_unlock_irq(&pool->mag->lock);
@@ -127,6 +130,7 @@ static void pool_flush(struct work_struct *work)
 	struct ib_fmr_pool *pool = container_of(work, struct ib_fmr_pool, flush);
 	void (*flush_function)(struct ib_fmr_pool *pool, void *arg);
 	unsigned int req;
+	unsigned int dirty;
 	bool last, fence;
 
 	spin_lock_irq(&pool->mag->lock);
@@ -134,6 +138,7 @@ static void pool_flush(struct work_struct *work)
 	req = pool->req;
 	fence = pool->fence;
 	pool->fence = false;
+	dirty = ibmr_pool_dirty(pool);
 	pool->dirty = 0;
 	last = pool->destroyed && !pool->users;
 	spin_unlock_irq(&pool->mag->lock);
@@ -145,8 +150,11 @@ static void pool_flush(struct work_struct *work)
 	if (fence)
 		pool_fence(pool);
 	spin_lock_irq(&pool->mag->lock);
+	pool->flushes++;
 	WRITE_ONCE(pool->done, req);
 	spin_unlock_irq(&pool->mag->lock);
+	trace_ib_mr_pool_flushed(pool->mag->dev->name, pool->pd->res.id, pool->mag->listed.nr,
+				 fence, dirty);
 	wake_up_all(&pool->flushed);
 	if (flush_function)
 		flush_function(pool, pool->param.flush_arg);
@@ -185,9 +193,16 @@ static void pool_free(struct ib_fmr_pool *pool)
 	struct ib_pool_fmr *pub, *next;
 	struct pool_entry *e;
 
+	mutex_lock(&dev->mag_lock);
+	list_del_init(&pool->listed.entry);	/* it need not be in */
+	mutex_unlock(&dev->mag_lock);
 	withdraw_idle(pool, true);
 	while ((e = pool->free)) {
 		pool->free = e->next;
+		kfree(e);
+	}
+	while ((e = pool->fresh)) {
+		pool->fresh = e->next;
 		kfree(e);
 	}
 	list_for_each_entry_safe(pub, next, &pool->free_list, list)
@@ -218,7 +233,12 @@ static int add_entries(struct ib_fmr_pool *pool, unsigned int nr)
 		e->pub.fmr = &e->fmr;
 		e->pub.pool = pool;
 		INIT_HLIST_NODE(&e->pub.cache_node);
-		ibmr_pool_free(pool, e);
+		if (pool->buckets) {
+			list_add(&e->pub.list, &pool->free_list);
+		} else {
+			e->next = pool->fresh;
+			pool->fresh = e;
+		}
 	}
 	return 0;
 }
@@ -274,6 +294,7 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 	if (!pool)
 		goto refuse;
 	INIT_LIST_HEAD(&pool->free_list);
+	INIT_LIST_HEAD(&pool->listed.entry);
 	INIT_WORK(&pool->flush, pool_flush);
 	INIT_DELAYED_WORK(&pool->idle, pool_idle);
 	init_waitqueue_head(&pool->flushed);
@@ -301,6 +322,9 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 		goto undo;
 	if (pool->buckets)
 		queue_delayed_work(ibmr_pool_wq, &pool->idle, idle_look());
+	mutex_lock(&dev->mag_lock);
+	ibmr_list_add(dev, &pool->listed, &dev->pools);
+	mutex_unlock(&dev->mag_lock);
 	ibmr_dev_exit(dev);
 	return pool;
 

@@ -27,6 +27,9 @@ struct pool_entry {
  *               of another size than PAGE_SIZE
  * @page_mask: bits of an address within a page
  * @free: entries to take, without cache: the last one released is the first to be taken
+ * @fresh: entries that were never taken, without cache. An entry of it is taken only when none is
+ *	in @free, so what is gone from it is the most that were ever in use: nothing is counted in
+ *	the short path
  * @free_list: the same with cache: the one released first is
  * @buckets: mapped entries by first page, with cache; NULL without
  * @dirty: released since the last flush; not counted when @plain, where nobody asks
@@ -36,6 +39,9 @@ struct pool_entry {
  * @req: flushes asked for
  * @done: flushes carried out
  * @destroyed: ib_destroy_fmr_pool() was called, and left entries in use
+ * @peak: most entries ever in use
+ * @cached: entries that are idle and keep their mapping, with cache
+ * @flushes: flushes carried out
  * @param: as given
  * @pd: PD
  * @ipd: its state; one user is ours
@@ -44,10 +50,13 @@ struct pool_entry {
  * @idle: looks for idle mappings, with cache
  * @flushed: who waits for @done
  * @hits: requests that the cache served
+ * @again: maps that were refused since none was free
+ * @listed: in dev->pools
  */
 struct ib_fmr_pool {
 	struct ibmr_mag *mag;
 	struct pool_entry *free;
+	struct pool_entry *fresh;
 	struct list_head free_list;
 	struct hlist_head *buckets;
 	bool plain;
@@ -60,6 +69,9 @@ struct ib_fmr_pool {
 	unsigned int req;
 	unsigned int done;
 	bool destroyed;
+	unsigned int peak;
+	unsigned int cached;
+	u64 flushes;
 	u64 hits;
 	struct ib_fmr_pool_param param;
 	struct ib_pd *pd;
@@ -68,7 +80,17 @@ struct ib_fmr_pool {
 	struct work_struct flush;
 	struct delayed_work idle;
 	wait_queue_head_t flushed;
+	atomic64_t again;
+	struct ibmr_listed listed;
 };
+
+/* Released, and not fit for use again. Under mag->lock. */
+static inline unsigned int ibmr_pool_dirty(const struct ib_fmr_pool *pool)
+{
+	const struct ibmr_mag *mag = pool->mag;
+
+	return mag->retired.nr + mag->quarantine.nr + mag->due.nr;
+}
 
 static inline struct pool_entry *ibmr_pool_entry(struct ib_pool_fmr *pub)
 {

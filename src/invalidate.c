@@ -16,6 +16,8 @@
 #include "window.h"
 #include "xlate.h"
 
+#include <trace/events/ib_mr.h>
+
 static enum ib_mr_reason reg_invalidated(struct ibmr_reg *reg, const struct ib_pd *pd, u32 key)
 {
 	if (key != reg->lkey)
@@ -91,6 +93,8 @@ int ib_mr_invalidated(struct ib_pd *pd, u32 key)
 		why = armed_invalidated(container_of(keyed, struct ibmr_armed, keyed), pd, key);
 	if (why)
 		err = ibmr_refuse(dev, why, "%s(key %#x)", __func__, key);
+	else
+		trace_ib_mr_invalidated(dev->name, pd->res.id, key);
 	rcu_read_unlock();
 	return err;
 }

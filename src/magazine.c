@@ -331,7 +331,7 @@ void ibmr_mags_fence(struct ibmr_dev *dev, const void *tag)
 	struct ibmr_mag *mag;
 
 	mutex_lock(&dev->mag_lock);
-	list_for_each_entry(mag, &dev->mags, entry) {
+	list_for_each_entry(mag, &dev->mags, listed.entry) {
 		struct ibmr_stack mine = {};
 
 		if (!READ_ONCE(mag->tagged))
@@ -415,7 +415,7 @@ struct ibmr_mag *ibmr_mag_create(struct ibmr_dev *dev, int access, unsigned int 
 	INIT_WORK(&mag->work, mag_work);
 	INIT_DELAYED_WORK(&mag->shrink, mag_shrink);
 	mutex_lock(&dev->mag_lock);
-	list_add_tail(&mag->entry, &dev->mags);
+	ibmr_list_add(dev, &mag->listed, &dev->mags);
 	mutex_unlock(&dev->mag_lock);
 	return mag;
 }
@@ -452,7 +452,7 @@ void ibmr_mag_destroy(struct ibmr_mag *mag)
 	}
 	WARN_ON(mag->created);
 	mutex_lock(&dev->mag_lock);
-	list_del(&mag->entry);
+	list_del(&mag->listed.entry);
 	mutex_unlock(&dev->mag_lock);
 	up_read(&dev->removal);
 	ibmr_mag_drop(mag);
@@ -465,7 +465,7 @@ struct ibmr_mag *ibmr_mag_get_shared(struct ibmr_dev *dev, int access, unsigned 
 	struct ibmr_mag *mag, *found = NULL;
 
 	mutex_lock(&dev->mag_lock);
-	list_for_each_entry(mag, &dev->mags, entry) {
+	list_for_each_entry(mag, &dev->mags, listed.entry) {
 		if (!mag->shared || mag->access != access || mag->capacity != capacity ||
 		    mag->flags != flags)
 			continue;
@@ -573,7 +573,7 @@ void ibmr_mags_remove(struct ibmr_dev *dev)
 	u32 index;
 
 	WRITE_ONCE(dev->carrier, NULL);
-	list_for_each_entry(mag, &dev->mags, entry) {
+	list_for_each_entry(mag, &dev->mags, listed.entry) {
 		spin_lock_irq(&mag->lock);
 		WRITE_ONCE(mag->gone, true);
 		/* A map that finds the stock empty need not ask why until then. */
@@ -598,7 +598,7 @@ void ibmr_mags_remove(struct ibmr_dev *dev)
 		ibmr_key_remove(dev, index << 8, keyed);
 		ib_dereg_mr_user(drv, NULL);
 	}
-	list_for_each_entry(mag, &dev->mags, entry) {
+	list_for_each_entry(mag, &dev->mags, listed.entry) {
 		spin_lock_irq(&mag->lock);
 		while ((a = ibmr_stack_pop(&mag->retired)) ||
 		       (a = ibmr_stack_pop(&mag->quarantine)) || (a = ibmr_stack_pop(&mag->due))) {
@@ -635,7 +635,7 @@ bool ibmr_mags_agree(struct ibmr_dev *dev)
 	struct ibmr_mag *mag;
 	bool ok = true;
 
-	list_for_each_entry(mag, &dev->mags, entry) {
+	list_for_each_entry(mag, &dev->mags, listed.entry) {
 		spin_lock_irq(&mag->lock);
 		if (mag->created != mag->stock.nr + mag->in_use + mag->retired.nr +
 				    mag->quarantine.nr + mag->due.nr)

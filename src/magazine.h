@@ -12,6 +12,7 @@
 #include "compat.h"
 #include "core.h"
 #include "fault.h"
+#include "trace.h"
 
 #define IBMR_LIVE_PAGES	512	/* pages that a live map takes from the shared scratch list */
 
@@ -95,7 +96,7 @@ struct ibmr_stack {
  * @flags: IBMR_MAG_*
  * @shared: users, where it is in dev->mags for all to find. Changed under mag_lock; read without it
  *          to size the stock, where one more or less does no harm
- * @entry: in dev->mags
+ * @listed: in dev->mags; its number there is what people know it by
  * @work: worker
  * @shrink: looks now and then whether there are too many
  * @seen_takes: @takes at its last look
@@ -134,7 +135,7 @@ struct ibmr_mag {
 	unsigned int capacity;
 	unsigned int flags;
 	unsigned int shared;
-	struct list_head entry;
+	struct ibmr_listed listed;
 	struct work_struct work;
 	struct delayed_work shrink;
 	u64 seen_takes;
@@ -312,15 +313,19 @@ static inline void ibmr_publish(struct ib_mr *drv, struct ib_pd *pd)
  * Nobody is let in any more from here on. A packet that was let in may still be copying: the pages
  * may be given away, but not yet to anybody to whom that copy could do harm (ibmr_mag_fence()).
  */
-static inline void ibmr_withdraw_drv(struct ib_mr *drv, struct ib_pd *park)
+static inline void ibmr_withdraw_drv(struct ibmr_armed *a, struct ib_mr *drv, struct ib_pd *park)
 {
+	if (tracepoint_enabled(ib_mr_cut_off)) {
+		ibmr_withdraw_traced(a, drv, park);
+		return;
+	}
 	ibmr_driver_reads(WRITE_ONCE(drv->pd, park));
 	ibmr_driver_reads(WRITE_ONCE(drv->length, 0));
 }
 
 static inline void ibmr_withdraw(struct ibmr_armed *a, struct ibmr_dev *dev)
 {
-	ibmr_withdraw_drv(a->drv, dev->park);
+	ibmr_withdraw_drv(a, a->drv, dev->park);
 }
 
 /* Under mag->lock, as are the next two. NULL when there is none; the worker is called then. */
@@ -356,7 +361,7 @@ static inline void ibmr_mag_retire(struct ibmr_mag *mag, struct ibmr_armed *a)
 		ibmr_mag_bury(mag, a);
 		return;
 	}
-	ibmr_withdraw_drv(drv, mag->park);
+	ibmr_withdraw_drv(a, drv, mag->park);
 	mag->in_use--;
 	ibmr_stack_push(&mag->retired, a);
 	/* The end of a grace period under way calls the worker anyway. */

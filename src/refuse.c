@@ -15,7 +15,6 @@
 #include "compat.h"
 #include "core.h"
 
-#define CREATE_TRACE_POINTS
 #include <trace/events/ib_mr.h>
 
 struct ibmr_reason {
@@ -120,22 +119,19 @@ static bool callers_mistake(enum ib_mr_reason why)
 int ibmr_refuse(struct ibmr_dev *dev, enum ib_mr_reason why, const char *fmt, ...)
 {
 	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL, DEFAULT_RATELIMIT_BURST);
+	struct va_format vaf;
+	va_list args;
 
 	atomic64_inc(&refused_all[why]);
 	if (dev)
 		atomic64_inc(&dev->refused[why]);
-	trace_ib_mr_refused(dev ? dev->name : "-", why);
-
-	if (callers_mistake(why) && __ratelimit(&limit)) {
-		struct va_format vaf;
-		va_list args;
-
-		va_start(args, fmt);
-		vaf.fmt = fmt;
-		vaf.va = &args;
+	va_start(args, fmt);
+	vaf.fmt = fmt;
+	vaf.va = &args;
+	trace_ib_mr_refused(dev ? dev->name : "-", why, reasons[why].err, &vaf);
+	if (callers_mistake(why) && __ratelimit(&limit))
 		pr_warn("%s: %pV refused, %s: %s\n", dev ? dev->name : "(no device)", &vaf,
 			reasons[why].name, reasons[why].text);
-		va_end(args);
-	}
+	va_end(args);
 	return reasons[why].err;
 }

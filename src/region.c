@@ -245,6 +245,7 @@ struct ibmr_reg *ibmr_reg_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	reg->keyed.kind = IBMR_KEYED_REG;
 	reg->ipd = ipd;
 	reg->pd = ipd->pd;
+	reg->pdn = ipd->pd->res.id;
 	reg->mem = mem;
 	reg->iova = iova;
 	reg->length = mem ? mem->pv.length : U64_MAX;
@@ -285,10 +286,10 @@ int ibmr_reg_withdraw(struct ibmr_reg *reg)
 }
 
 /*
- * Nobody finds it by its key any more, and its memory is let go of. Not so when the device, which
- * is asked now if it was not before, keeps it: memory that it may still reach is nobody else's.
+ * Nobody finds it by its key any more. False when the device, which is asked now if it was not
+ * before, keeps it: memory that it may still reach is nobody else's.
  */
-void ibmr_reg_destroy(struct ibmr_reg *reg)
+static bool reg_revoke(struct ibmr_reg *reg)
 {
 	struct ibmr_dev *dev = reg->ipd->dev;
 
@@ -297,12 +298,23 @@ void ibmr_reg_destroy(struct ibmr_reg *reg)
 	if (reg->drv && ib_dereg_mr_user(reg->drv, NULL)) {
 		pr_err("%s: the driver did not let go of an MR (key %#x); its memory is left to it\n",
 		       dev->name, reg->lkey);
-		return;
+		return false;
 	}
 	ibmr_reg_put(reg);
 	wait_for_completion(&reg->idle);
+	return true;
+}
+
+static void reg_free(struct ibmr_reg *reg)
+{
 	ibmr_mem_put(reg->mem);
 	kfree_rcu(reg, rcu);
+}
+
+void ibmr_reg_destroy(struct ibmr_reg *reg)
+{
+	if (reg_revoke(reg))
+		reg_free(reg);
 }
 
 /* For who touches the memory: any context. */
@@ -407,7 +419,7 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	list_add_tail(&region->entry, &ipd->regions);
 	mutex_unlock(&ipd->lock);
 	ibmr_window_provision(region);
-	trace_ib_mr_registered(dev->name, &region->mr, access, ibmr_reg_runs(region->reg));
+	trace_ib_mr_registered(dev->name, region->reg);
 	return &region->mr;
 
 err_reg:
@@ -466,6 +478,19 @@ static void region_unlink(struct ibmr_region *region)
 	ibmr_limit_uncharge(region->ipd, ibmr_reg_pinned(region->reg));
 }
 
+/* The end of a live region's registration. Under its lock, or in removal. */
+static void reg_deregister(struct ibmr_region *region)
+{
+	struct ibmr_reg *reg = region->reg;
+	bool gone;
+
+	gone = reg_revoke(reg);
+	trace_ib_mr_deregistered(region->dev->name, reg);
+	WRITE_ONCE(region->reg, NULL);
+	if (gone)
+		reg_free(reg);
+}
+
 /**
  * ib_mr_dereg() - deregister a region
  * @mr: handle from here, or an MR of the core's, which is handed on to it
@@ -507,11 +532,8 @@ int ib_mr_dereg(struct ib_mr *mr)
 			ibmr_region_unlock(region);
 			return err;
 		}
-		trace_ib_mr_deregistered(region->dev->name, mr, region->reg->access,
-					 ibmr_reg_runs(region->reg));
 		region_unlink(region);
-		ibmr_reg_destroy(region->reg);
-		WRITE_ONCE(region->reg, NULL);
+		reg_deregister(region);
 	}
 	WRITE_ONCE(region->state, IBMR_DEAD);
 	region->died = ktime_get();
@@ -535,8 +557,7 @@ void ibmr_regions_orphan(struct ibmr_pd *ipd)
 	list_for_each_entry_safe(region, next, &ipd->regions, entry) {
 		atomic_set(&region->windows, IBMR_NO_WINDOWS);
 		region_unlink(region);
-		ibmr_reg_destroy(region->reg);
-		region->reg = NULL;
+		reg_deregister(region);
 		WRITE_ONCE(region->state, IBMR_ORPHAN);
 	}
 }

@@ -14,6 +14,7 @@
  * @region: whose it is
  * @ipd: PD it is in; the region holds a user of it
  * @pd: the same as the ULP knows it, for readers under RCU, who may not follow @ipd
+ * @pdn: its number, as `rdma resource show pd` has it
  * @drv: the driver's MR; NULL when it has let go of it
  * @mem: the memory; NULL for a DMA MR, which is all of it
  * @iova: address of the first byte
@@ -35,6 +36,7 @@ struct ibmr_reg {
 	struct ibmr_region *region;
 	struct ibmr_pd *ipd;
 	struct ib_pd *pd;
+	u32 pdn;
 	struct ib_mr *drv;
 	struct ibmr_mem *mem;
 	u64 iova;

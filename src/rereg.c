@@ -48,8 +48,9 @@ static void commit(struct ibmr_region *region, struct ibmr_pd *ipd, struct ibmr_
 {
 	struct ibmr_pd *old_ipd = region->ipd;
 	struct ibmr_reg *old = region->reg;
+	u32 old_lkey = old->lkey, old_rkey = old->rkey;
 
-	WRITE_ONCE(region->reg, new);	/* debugfs reads it without the region's lock */
+	region->reg = new;
 	if (ipd != old_ipd)
 		ibmr_limit_uncharge(old_ipd, ibmr_reg_pinned(old));
 	else
@@ -65,7 +66,7 @@ static void commit(struct ibmr_region *region, struct ibmr_pd *ipd, struct ibmr_
 	}
 	ibmr_region_show(region);
 	ibmr_reg_destroy(old);
-	trace_ib_mr_reregistered(region->dev->name, &region->mr, new->access, ibmr_reg_runs(new));
+	trace_ib_mr_reregistered(region->dev->name, new, old_lkey, old_rkey);
 }
 
 /* Of a live region without windows. Takes over @ipd's user on success. */

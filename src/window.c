@@ -234,11 +234,13 @@ static struct ibmr_region *withdraw(struct ibmr_window *w, struct ibmr_stack *fe
 	struct ibmr_region *region = w->region;
 	struct ibmr_armed *a = w->armed;
 	struct ibmr_mag *mag;
+	u32 key;
 
 	if (!region)
 		return NULL;
 	mag = a->mag;
 	spin_lock(&mag->lock);
+	key = a->key;		/* the MR may be freed, or have another one, without the lock */
 	a->window = NULL;
 	if (fence)
 		ibmr_mag_retire_to(mag, a, fence);
@@ -247,6 +249,8 @@ static struct ibmr_region *withdraw(struct ibmr_window *w, struct ibmr_stack *fe
 	spin_unlock(&mag->lock);
 	w->region = NULL;
 	w->armed = NULL;
+	if (tracepoint_enabled(ib_mr_unbound))
+		ibmr_trace_unbound(w, region, key);
 	return region;
 }
 
@@ -313,6 +317,8 @@ static enum ib_mr_reason bind(struct ibmr_window *w, struct ib_qp *qp, struct bi
 	unbind(w);
 	w->region = b->region;	/* with the reference and the count that the caller took */
 	w->armed = a;
+	if (tracepoint_enabled(ib_mr_bound))
+		ibmr_trace_bound(w, b->region, a);
 	return IB_MR_WHY_OK;
 }
 
@@ -556,7 +562,7 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 	w->mw.rkey = dev->carrier->rkey;
 	atomic_inc(&dev->nr_windows);
 	mutex_lock(&dev->mag_lock);
-	list_add_tail(&w->entry, &dev->windows);
+	ibmr_list_add(dev, &w->listed, &dev->windows);
 	mutex_unlock(&dev->mag_lock);
 	ibmr_dev_exit(dev);
 	return &w->mw;
@@ -610,7 +616,7 @@ int ib_dealloc_mw(struct ib_mw *mw)
 	if (region)
 		let_go(region);
 	mutex_lock(&dev->mag_lock);
-	list_del(&w->entry);
+	list_del(&w->listed.entry);
 	mutex_unlock(&dev->mag_lock);
 	atomic_dec(&dev->nr_windows);
 	ibmr_pd_put(w->ipd);
@@ -686,7 +692,7 @@ bool ibmr_windows_agree(struct ibmr_dev *dev)
 	struct ibmr_pd *ipd;
 	int bkt, bound = 0, counted = 0;
 
-	list_for_each_entry(w, &dev->windows, entry) {
+	list_for_each_entry(w, &dev->windows, listed.entry) {
 		spin_lock_irq(&w->lock);
 		bound += w->region ? 1 : 0;
 		spin_unlock_irq(&w->lock);

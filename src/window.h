@@ -24,7 +24,7 @@ struct ibmr_carriers;
  * @ready_qp: the queue pair that was ready last; not to be followed
  * @binds: counts bindings, so that a late completion is known for one
  * @carriers: for signalled binds
- * @entry: in dev->windows
+ * @listed: in dev->windows
  * @rcu: who comes from a key
  */
 struct ibmr_window {
@@ -38,7 +38,7 @@ struct ibmr_window {
 	const struct ib_qp *ready_qp;
 	u64 binds;
 	struct ibmr_carriers *carriers;
-	struct list_head entry;
+	struct ibmr_listed listed;
 	struct rcu_head rcu;
 };
 

@@ -35,7 +35,7 @@ int bench_pool_create(struct bench *b, struct bench_pool *p, struct ib_fmr_pool_
 	p->dev = ibmr_dev_get(b->dev);
 	/* Nobody else makes magazines here, and the newest is the last. */
 	mutex_lock(&p->dev->mag_lock);
-	p->mag = list_last_entry(&p->dev->mags, struct ibmr_mag, entry);
+	p->mag = list_last_entry(&p->dev->mags, struct ibmr_mag, listed.entry);
 	mutex_unlock(&p->dev->mag_lock);
 	return 0;
 }

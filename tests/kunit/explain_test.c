@@ -179,8 +179,7 @@ static void explain_debugfs(struct kunit *test)
 	/* The other two files. */
 	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "regions > /tmp/ibt-answer"), 0);
 	ibt_read_file("/tmp/ibt-answer", text, 4096);
-	snprintf(line, sizeof(line), "rkey %#010x iova %#018llx length 16384 runs 1", mr->rkey,
-		 IOVA);
+	snprintf(line, sizeof(line), "%#010x %#010x %#018llx", mr->lkey, mr->rkey, IOVA);
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, line), "%s", text);
 	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "stats > /tmp/ibt-answer"), 0);
 	ibt_read_file("/tmp/ibt-answer", text, 4096);

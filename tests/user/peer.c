@@ -2,7 +2,7 @@
 /*
  * ib_mr_peer - the remote peer of the demo
  *
- * Runs the steps of the table in steps.c against an ULP that ib_mr_demo.ko is, shows each with
+ * Runs the steps of one of the tables in steps.c against an ULP that ib_mr_demo.ko is, shows each with
  * its verdict as it ends, and writes the same as tab-separated values. The exit status is 0 only
  * when every verdict is the right one. A step that hangs is ended by an alarm, and with it the
  * run, since nothing can be said about what would follow.
@@ -48,8 +48,9 @@ static void show(FILE *tsv, const struct step *step, bool right, const struct re
 static int usage(int status)
 {
 	fprintf(status ? stderr : stdout,
-		"usage: ib_mr_peer [-p PORT] [-c KiB] [-d DEPTH] [-s SHA256] [-o FILE] ADDRESS\n\n"
+		"usage: ib_mr_peer [-2] [-p PORT] [-c KiB] [-d DEPTH] [-s SHA256] [-o FILE] ADDRESS\n\n"
 		"Runs the demo against the ULP at ADDRESS (an IP address of an RDMA device).\n"
+		"  -2         the ULP is on another machine, and somebody cuts the wire when asked to\n"
 		"  -c KiB     bytes of one request of a bulk transfer (256)\n"
 		"  -d DEPTH   requests under way (16)\n"
 		"  -s SHA256  what the file must hash to\n"
@@ -62,13 +63,18 @@ int main(int argc, char **argv)
 	static struct conn control;
 	static char port[16];
 	struct peer peer = { .port = port, .chunk = 256 << 10, .depth = 16, .control = &control };
+	const struct step *table = steps;
+	int option, i, n = nsteps, wrong = 0;
 	const char *output = NULL;
-	int option, i, wrong = 0;
 	FILE *tsv = NULL;
 
 	snprintf(port, sizeof(port), "%d", DEMO_PORT);
-	while ((option = getopt(argc, argv, "p:c:d:s:o:h")) != -1) {
+	while ((option = getopt(argc, argv, "2p:c:d:s:o:h")) != -1) {
 		switch (option) {
+		case '2':
+			table = steps_apart;
+			n = nsteps_apart;
+			break;
 		case 'p':
 			peer.port = optarg;
 			break;
@@ -103,14 +109,14 @@ int main(int argc, char **argv)
 	signal(SIGALRM, too_long);
 
 	printf("%-46s %-5s %8s  %s\n", "step", "", "MB/s", "detail");
-	for (i = 0; i < nsteps; i++) {
+	for (i = 0; i < n; i++) {
 		struct result result = {};
 		bool right;
 
-		running = steps[i].name;
+		running = table[i].name;
 		alarm(STEP_SECONDS);
-		right = steps[i].run(&peer, &steps[i], &result);
-		show(tsv, &steps[i], right, &result);
+		right = table[i].run(&peer, &table[i], &result);
+		show(tsv, &table[i], right, &result);
 		wrong += !right;
 		if (!peer.mr || peer.gone) {
 			printf("the ULP is gone\n");

@@ -2,8 +2,8 @@
 /*
  * The peer's rooms: verbs.c connects, moves data and asks the ULP. steps.c and refuse.c hold the
  * demo's steps, each of which comes to a verdict: what must work, and what must not; windows.c has
- * those about memory windows, owner.c those in which the memory is a process's. peer.c is the
- * command line and shows the results.
+ * those about memory windows, owner.c those in which the memory is a process's, link.c those in
+ * which the wire is cut. peer.c is the command line and shows the results.
  *
  * Everything here sees the ULP only as a stranger on the network would: by address, key and
  * length. What it cannot see (has memory changed that must not?) it asks the ULP to look at.
@@ -84,6 +84,7 @@ int conn_post(struct conn *conn, const struct op *op);
 int conn_wait(struct conn *conn, struct ibv_wc *wc);
 int conn_do(struct conn *conn, const struct op *op);	/* an enum ibv_wc_status */
 int conn_bulk(struct conn *conn, struct op op, uint64_t length, double *seconds);
+int conn_bulk_on(struct conn *conn, struct op op, uint64_t length, uint64_t *done);
 
 /* 0, or the errno that the ULP answered with (positive). */
 int ask(struct conn *conn, enum demo_cmd cmd, uint32_t region, uint64_t offset, uint64_t length);
@@ -117,10 +118,14 @@ struct step {
 	int64_t offset;
 	uint32_t length;
 	uint32_t access;	/* of the window */
+
+	unsigned int cut;	/* seconds without a link */
 };
 
-extern const struct step steps[];
+extern const struct step steps[];	/* the ULP is on this machine */
 extern const int nsteps;
+extern const struct step steps_apart[];	/* on another one */
+extern const int nsteps_apart;
 
 bool refuse(struct peer *peer, const struct step *step, struct result *result);
 bool dead_key(struct peer *peer, const struct step *step, struct result *result);
@@ -135,6 +140,7 @@ bool window_revoked(struct peer *peer, const struct step *step, struct result *r
 bool window_passed_on(struct peer *peer, const struct step *step, struct result *result);
 bool window_malformed(struct peer *peer, const struct step *step, struct result *result);
 bool window_busy(struct peer *peer, const struct step *step, struct result *result);
+bool link_cut(struct peer *peer, const struct step *step, struct result *result);
 bool fmr_loans(struct peer *peer, const struct step *step, struct result *result);
 
 /* refuse.c: a connection that has carried something, and an access over it that is refused. */

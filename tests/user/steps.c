@@ -498,3 +498,29 @@ const struct step steps[] = {
 };
 
 const int nsteps = sizeof(steps) / sizeof(*steps);
+
+/* Over a wire to another machine: some of each kind, and what only a wire can show. */
+const struct step steps_apart[] = {
+	{ .name = "connect", .run = connect_ulp },
+	{ .name = "READ the file's page cache", .run = read_file },
+	{ .name = "same SHA-256 of the file", .run = same_file },
+	{ .name = "WRITE it to a second region", .run = write_sink },
+	{ .name = "same SHA-256 of what was written", .run = same_sink },
+	{ .name = "atomics, one by one", .run = atomics },
+	REFUSED("READ, key with the next variant", READ, FILE, VARIANT, false, 0, 4096),
+	REFUSED("READ across the end", READ, FILE, RIGHT, true, -1, 2),
+	REFUSED("WRITE of many packets past the end", WRITE, SINK, RIGHT, true, -20000, 65536),
+	REFUSED("WRITE to the file (read-only)", WRITE, FILE, RIGHT, false, 12345, 64),
+	{ .name = "ib_dereg_mr: READ", .run = dead_key, .code = READ, .region = DEMO_FILE },
+	{ .name = "ib_rereg_phys_mr: the old key", .run = stale_key },
+	{ .name = "window: READ of just what is granted", .run = window_read },
+	WINDOW("READ across the window's end", READ, MAY_READ, true, -1, 2),
+	{ .name = "window: moved to another range", .run = window_moved },
+	{ .name = "window: revoked", .run = window_revoked },
+	{ .name = "FMR pool: map, unmap, map elsewhere", .run = fmr_loans },
+	{ .name = "the wire cut for a moment, under READs", .run = link_cut, .cut = 3 },
+	{ .name = "the wire cut for longer, under READs", .run = link_cut, .cut = 10 },
+	{ .name = "everything still works", .run = whole_again },
+};
+
+const int nsteps_apart = sizeof(steps_apart) / sizeof(*steps_apart);

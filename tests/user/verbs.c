@@ -222,14 +222,20 @@ int conn_do(struct conn *conn, const struct op *op)
 	return err ? err : (int)wc.status;
 }
 
-/* OP over LENGTH bytes, in chunks, several under way. A failed chunk ends it. */
-int conn_bulk(struct conn *conn, struct op op, uint64_t length, double *seconds)
+/*
+ * OP over LENGTH bytes, of which the first DONE were carried out before, in chunks, several under
+ * way. A failed chunk ends it; DONE says how far it came, since requests complete in order.
+ */
+int conn_bulk_on(struct conn *conn, struct op op, uint64_t length, uint64_t *done)
 {
 	const size_t chunk = conn->peer->chunk;
-	double start = now();
+	const uint64_t end = length;
 	int err, under_way = 0;
 	struct ibv_wc wc;
 
+	op.local = (uint8_t *)op.local + *done;
+	op.remote += *done;
+	length -= *done;
 	while (length || under_way) {
 		while (length && under_way < conn->peer->depth) {
 			op.length = length < chunk ? length : chunk;
@@ -247,9 +253,19 @@ int conn_bulk(struct conn *conn, struct op op, uint64_t length, double *seconds)
 		if (wc.status != IBV_WC_SUCCESS)
 			return wc.status;
 		under_way--;
+		*done += end - *done < chunk ? end - *done : chunk;
 	}
-	*seconds = now() - start;
 	return 0;
+}
+
+int conn_bulk(struct conn *conn, struct op op, uint64_t length, double *seconds)
+{
+	double start = now();
+	uint64_t done = 0;
+	int err = conn_bulk_on(conn, op, length, &done);
+
+	*seconds = now() - start;
+	return err;
 }
 
 static int exchange(struct conn *conn, uint32_t length)
