@@ -31,10 +31,11 @@
  * untouched by them but for the names of structures (struct ib_send_wr, ib_client, ib_device_attr);
  * the RDMA headers that use those are therefore included before.
  */
-#include_next <rdma/ib_verbs.h>
-
 #ifndef _CLASSIC_RDMA_IB_VERBS_H
 #define _CLASSIC_RDMA_IB_VERBS_H
+
+/* After the guard: headers that it includes include it again, on some kernels. */
+#include_next <rdma/ib_verbs.h>
 
 #ifndef IB_MR_WRITTEN_FOR
 #ifndef IB_MR_EPOCH
