@@ -15,8 +15,10 @@
  * Recovery: a request that the device refuses completes with an error and takes the queue pair to
  * the error state; what was behind it is flushed, unexecuted. Another queue pair is then made in
  * its place, and the flushed rest is posted there, so one bad request does not spoil its
- * neighbours. A queue pair that was broken from outside (a port event, a test) shows as a chain
- * that is flushed from its first request on, and is mended the same way. A queued request holds a
+ * neighbours. From 6.5 on soft RoCE may flush all of the chain that it has not completed yet: the
+ * refused request, and those before it that it has carried out. A flushed chain therefore tells
+ * nothing of its requests, and they are run one by one. A queue pair that was broken from outside
+ * (a port event, a test) shows as such a chain, too, and is mended the same way. A queued request holds a
  * bare pointer to its MR: when a completion does not come in time the queue pair is destroyed,
  * which is the one way to be sure that the device has forgotten it.
  *
@@ -384,6 +386,52 @@ static int regqp_chain(struct ibmr_regqp *rq, unsigned int nr, unsigned int *don
 	return status == IB_WC_WR_FLUSH_ERR ? -EAGAIN : -EREMOTEIO;
 }
 
+static void regqp_fill(struct ib_reg_wr *wr, const struct ibmr_regop *op)
+{
+	if (op->kind == IBMR_OP_INV) {
+		wr->wr.opcode = IB_WR_LOCAL_INV;
+		wr->wr.ex.invalidate_rkey = op->key;
+	} else {
+		wr->wr.opcode = IB_WR_REG_MR;
+		wr->mr = op->mr;
+		wr->key = op->key;
+		wr->access = op->access;
+	}
+}
+
+/* One request by itself: as regqp_chain(), but one that is flushed again and again is refused. */
+static int regqp_one(struct ibmr_regqp *rq, const struct ibmr_regop *op)
+{
+	unsigned int done, tries;
+	int err = 0;
+
+	for (tries = 0; tries < REGQP_TRIES; tries++) {
+		err = regqp_mend(rq);
+		if (err)
+			return err;
+		regqp_fill(&rq->wr[0], op);
+		err = regqp_chain(rq, 1, &done);
+		if (err != -EAGAIN)
+			return err;
+	}
+	return -EREMOTEIO;
+}
+
+/*
+ * One request out of a flushed chain, of which it is not known whether it was carried out. That
+ * does not matter to LOCAL_INV. A valid MR cannot be registered again, so if it was, that is undone
+ * first; when it was not, the key is not the MR's, and the device refuses that.
+ */
+static int regqp_again(struct ibmr_regqp *rq, const struct ibmr_regop *op)
+{
+	const struct ibmr_regop inv = { .kind = IBMR_OP_INV, .key = op->key };
+	int err = regqp_one(rq, op);
+
+	if (err != -EREMOTEIO || op->kind == IBMR_OP_INV || (op->key ^ op->mr->lkey) >> 8)
+		return err;
+	return regqp_one(rq, &inv) ? err : regqp_one(rq, op);
+}
+
 /**
  * ibmr_regqp_run() - carry out registration requests, in order
  * @rq: queue pair; the caller serialises
@@ -396,43 +444,40 @@ static int regqp_chain(struct ibmr_regqp *rq, unsigned int nr, unsigned int *don
 int ibmr_regqp_run(struct ibmr_regqp *rq, struct ibmr_regop *ops, unsigned int nr)
 {
 	unsigned int noio = memalloc_noio_save();
-	unsigned int at = 0, tries = 0;
+	unsigned int at = 0, alone = 0;	/* so many of a flushed chain are still to be run */
 	int first_err = 0;
 
 	while (at < nr) {
 		unsigned int i, done = 0, n = min_t(unsigned int, nr - at, IBMR_REGQP_DEPTH);
-		int err = regqp_mend(rq);
+		int err;
 
-		for (i = 0; i < n && !err; i++) {
-			const struct ibmr_regop *op = &ops[at + i];
-			struct ib_reg_wr *wr = &rq->wr[i];
-
-			if (op->kind == IBMR_OP_INV) {
-				wr->wr.opcode = IB_WR_LOCAL_INV;
-				wr->wr.ex.invalidate_rkey = op->key;
-			} else {
-				wr->wr.opcode = IB_WR_REG_MR;
-				wr->mr = op->mr;
-				wr->key = op->key;
-				wr->access = op->access;
-			}
+		if (alone) {
+			alone--;
+			err = regqp_again(rq, &ops[at]);
+			done = !err;
+		} else {
+			err = regqp_mend(rq);
+			for (i = 0; i < n && !err; i++)
+				regqp_fill(&rq->wr[i], &ops[at + i]);
+			if (!err)
+				err = regqp_chain(rq, n, &done);
 		}
-		if (!err)
-			err = regqp_chain(rq, n, &done);
 
 		for (i = 0; i < done; i++)
 			ops[at + i].err = 0;
 		at += done;
-		tries = done ? 0 : tries + 1;
-		if (!err || (err == -EAGAIN && tries < REGQP_TRIES))
+		if (!err)
 			continue;
-
+		if (err == -EAGAIN) {
+			alone = n - done;
+			continue;
+		}
 		if (!first_err)
-			first_err = err == -EAGAIN || err == -EREMOTEIO ? -EIO : err;
-		/* This one is refused; those behind it get their turn. */
+			first_err = err == -EREMOTEIO ? -EIO : err;
+		/* This one is refused; those behind it were not looked at, and get their turn. */
 		if (err == -EREMOTEIO) {
 			ops[at++].err = -EIO;
-			tries = 0;
+			alone = 0;
 			continue;
 		}
 		while (at < nr)
