@@ -15,15 +15,13 @@
  * Recovery: a request that the device refuses completes with an error and takes the queue pair to
  * the error state; what was behind it is flushed, unexecuted. Another queue pair is then made in
  * its place, and the flushed rest is posted there, so one bad request does not spoil its
- * neighbours. A queue pair that was broken from outside (a port event, a test) shows as a chain
- * that is flushed from some request on, and is mended the same way. There, a request may have been
- * carried out and flushed all the same: it was done, and not reported yet, when the queue pair
- * broke. To invalidate twice does no harm, but an MR that is valid already is not registered again.
- * So a REG_MR that was flushed is posted behind a LOCAL_INV of its new key. If it was carried out
- * that makes the MR free again. If it was not, and the key is not the MR's, the LOCAL_INV is
- * refused, which tells as much of all that were behind it. A queued request holds a
- * bare pointer to its MR: when a completion does not come in time the queue pair is destroyed,
- * which is the one way to be sure that the device has forgotten it.
+ * neighbours. A queue pair that was broken from outside (a port event, a test) shows as a chain that
+ * is flushed, and is mended the same way. A flushed chain tells nothing of its requests: what was
+ * carried out, and not reported yet, when the queue pair broke, is flushed all the same, and from
+ * 6.5 on soft RoCE may so flush the very request that it refused. So they are run one by one then.
+ * To invalidate twice does no harm; a registration that was carried out is undone, and made again.
+ * A queued request holds a bare pointer to its MR: when a completion does not come in time the
+ * queue pair is destroyed, which is the one way to be sure that the device has forgotten it.
  *
  * Nothing in this file decides what is registered, and no other file posts requests.
  */
@@ -54,7 +52,6 @@ struct ibmr_regqp {
 	unsigned int gid_from;	/* first GID index to try */
 	unsigned int gid;	/* the one in use */
 	bool ready;
-	u16 op[IBMR_REGQP_DEPTH];	/* which of the requests wr[i] is for */
 	/* One chain; what is the same in every use of it stays filled in. */
 	struct ib_reg_wr wr[IBMR_REGQP_DEPTH];
 	struct ib_wc wc[8];
@@ -403,57 +400,54 @@ static int regqp_chain(struct ibmr_regqp *rq, unsigned int nr, unsigned int *don
 	return status == IB_WC_WR_FLUSH_ERR ? -EAGAIN : -EREMOTEIO;
 }
 
-static void fill_inv(struct ib_reg_wr *wr, u32 key)
+static void regqp_fill(struct ib_reg_wr *wr, const struct ibmr_regop *op)
 {
-	wr->wr.opcode = IB_WR_LOCAL_INV;
-	wr->wr.ex.invalidate_rkey = key;
-	/* A variant that the MR does not have. */
-	if (ibmr_should_fail(IBMR_FAULT_WC))
-		wr->wr.ex.invalidate_rkey ^= 1;
+	if (op->kind == IBMR_OP_INV) {
+		wr->wr.opcode = IB_WR_LOCAL_INV;
+		wr->wr.ex.invalidate_rkey = op->key;
+		if (ibmr_should_fail(IBMR_FAULT_WC))
+			wr->wr.ex.invalidate_rkey ^= 1;	/* a variant that the MR does not have */
+	} else {
+		wr->wr.opcode = IB_WR_REG_MR;
+		wr->mr = op->mr;
+		wr->key = op->key;
+		wr->access = op->access;
+		if (ibmr_should_fail(IBMR_FAULT_WC))
+			wr->key ^= 1U << 8;	/* another MR's index */
+	}
 }
 
-static void fill_reg(struct ib_reg_wr *wr, const struct ibmr_regop *op)
+/* One request by itself: as regqp_chain(), but one that is flushed again and again is refused. */
+static int regqp_one(struct ibmr_regqp *rq, const struct ibmr_regop *op)
 {
-	wr->wr.opcode = IB_WR_REG_MR;
-	wr->mr = op->mr;
-	wr->key = op->key;
-	wr->access = op->access;
-	/* Another MR's index. */
-	if (ibmr_should_fail(IBMR_FAULT_WC))
-		wr->key ^= 1U << 8;
+	unsigned int done, tries;
+	int err = 0;
+
+	for (tries = 0; tries < REGQP_TRIES; tries++) {
+		err = regqp_mend(rq);
+		if (err)
+			return err;
+		regqp_fill(&rq->wr[0], op);
+		err = regqp_chain(rq, 1, &done);
+		if (err != -EAGAIN)
+			return err;
+	}
+	return -EREMOTEIO;
 }
 
 /*
- * A chain of as many of @ops as fit, @nr at most. The first @unsure of them were posted before and
- * flushed. Return: the work requests that they take.
+ * One request out of a flushed chain, of which it is not known whether it was carried out. That
+ * does not matter to LOCAL_INV. A valid MR cannot be registered again, so if it was, that is undone
+ * first; when it was not, the key is not the MR's, and the device refuses that.
  */
-static unsigned int fill_chain(struct ibmr_regqp *rq, const struct ibmr_regop *ops,
-			       unsigned int nr, unsigned int unsure)
+static int regqp_again(struct ibmr_regqp *rq, const struct ibmr_regop *op)
 {
-	unsigned int i, n = 0;
+	const struct ibmr_regop inv = { .kind = IBMR_OP_INV, .key = op->key };
+	int err = regqp_one(rq, op);
 
-	for (i = 0; i < nr; i++) {
-		bool again = i < unsure && ops[i].kind == IBMR_OP_REG;
-
-		if (n + again >= IBMR_REGQP_DEPTH)
-			break;
-		if (again) {
-			fill_inv(&rq->wr[n], ops[i].key);
-			rq->op[n++] = i;
-		}
-		if (ops[i].kind == IBMR_OP_INV)
-			fill_inv(&rq->wr[n], ops[i].key);
-		else
-			fill_reg(&rq->wr[n], &ops[i]);
-		rq->op[n++] = i;
-	}
-	return n;
-}
-
-/* Is work request @n not one of @ops' own, but the LOCAL_INV before a flushed REG_MR? */
-static bool is_again(const struct ibmr_regqp *rq, const struct ibmr_regop *ops, unsigned int n)
-{
-	return ops[rq->op[n]].kind == IBMR_OP_REG && rq->wr[n].wr.opcode == IB_WR_LOCAL_INV;
+	if (err != -EREMOTEIO || op->kind == IBMR_OP_INV || (op->key ^ op->mr->lkey) >> 8)
+		return err;
+	return regqp_one(rq, &inv) ? err : regqp_one(rq, op);
 }
 
 /**
@@ -468,43 +462,39 @@ static bool is_again(const struct ibmr_regqp *rq, const struct ibmr_regop *ops, 
 int ibmr_regqp_run(struct ibmr_regqp *rq, struct ibmr_regop *ops, unsigned int nr)
 {
 	unsigned int noio = memalloc_noio_save();
-	unsigned int at = 0, tries = 0, unsure = 0;
+	unsigned int at = 0, alone = 0;	/* so many of a flushed chain are still to be run */
 	int first_err = 0;
 
 	while (at < nr) {
-		unsigned int i, n = 0, done = 0, fit = 0, good = 0;
-		int err = regqp_mend(rq);
+		unsigned int i, done = 0, n = min_t(unsigned int, nr - at, IBMR_REGQP_DEPTH);
+		int err;
 
-		if (!err) {
-			n = fill_chain(rq, &ops[at], nr - at, unsure);
-			fit = rq->op[n - 1] + 1;
-			err = regqp_chain(rq, n, &done);
-			good = done < n ? rq->op[done] : fit;
+		if (alone) {
+			alone--;
+			err = regqp_again(rq, &ops[at]);
+			done = !err;
+		} else {
+			err = regqp_mend(rq);
+			for (i = 0; i < n && !err; i++)
+				regqp_fill(&rq->wr[i], &ops[at + i]);
+			if (!err)
+				err = regqp_chain(rq, n, &done);
 		}
-		for (i = 0; i < good; i++)
+
+		for (i = 0; i < done; i++)
 			ops[at + i].err = 0;
-		if (err == -EREMOTEIO && is_again(rq, &ops[at], done)) {
-			/* It never was registered, nor was any behind it: from here on as ever. */
-			at += good;
-			unsure = 0;
+		at += done;
+		if (!err)
+			continue;
+		if (err == -EAGAIN) {
+			alone = n - done;
 			continue;
 		}
-		at += good;
-		tries = good ? 0 : tries + 1;
-		if (!err || (err == -EAGAIN && tries < REGQP_TRIES)) {
-			if (err)
-				unsure = max(unsure, fit);
-			unsure -= min(unsure, good);
-			continue;
-		}
-
 		if (!first_err)
-			first_err = err == -EAGAIN || err == -EREMOTEIO ? -EIO : err;
+			first_err = err == -EREMOTEIO ? -EIO : err;
 		/* This one is refused; those behind it get their turn. */
 		if (err == -EREMOTEIO) {
 			ops[at++].err = -EIO;
-			tries = 0;
-			unsure = 0;
 			continue;
 		}
 		while (at < nr)

@@ -161,6 +161,48 @@ static void regqp_chains(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ibmr_regqp_run(rq, ops, 1), 0);
 }
 
+/*
+ * Registrations in a chain with a bad one among them: those before it were carried out, whatever
+ * the device says of them, and cannot be carried out twice. With the wrong index in its key one is
+ * refused whoever looks at it.
+ */
+static void regqp_refused_among_registrations(struct kunit *test)
+{
+	const int bad = 2;
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibmr_regop op[MRS] = {};
+	struct ib_mr *mr[MRS];
+	struct ibmr_regqp *rq;
+	int i, round;
+
+	rq = ibmr_regqp_create(pd, 0, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rq));
+	ibt_defer(test, free_regqp, rq);
+	for (i = 0; i < MRS; i++) {
+		mr[i] = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(mr[i]));
+		ibt_defer(test, free_mr, mr[i]);
+	}
+	for (round = 0; round < 5; round++) {
+		for (i = 0; i < MRS; i++) {
+			op[i].kind = IBMR_OP_REG;
+			op[i].mr = mr[i];
+			op[i].access = LW | RR;
+			op[i].key = mr[i]->lkey ^ (i == bad ? 1 << 30 : round);
+		}
+		KUNIT_EXPECT_EQ(test, ibmr_regqp_run(rq, op, MRS), -EIO);
+		for (i = 0; i < MRS; i++)
+			KUNIT_EXPECT_EQ_MSG(test, op[i].err, i == bad ? -EIO : 0,
+					    "round %d, request %d", round, i);
+		/* The new key is the MR's, or this would be refused. */
+		for (i = 0; i < MRS; i++) {
+			op[i].kind = IBMR_OP_INV;
+			op[i].key = mr[i]->lkey ^ (i == bad ? 0 : round);
+		}
+		KUNIT_EXPECT_EQ(test, ibmr_regqp_run(rq, op, MRS), 0);
+	}
+}
+
 /* Refused and mended at once, over and over: the mending must not be overtaken by the error. */
 static void regqp_refused_100_times(struct kunit *test)
 {
@@ -265,6 +307,7 @@ static struct kunit_case regqp_cases[] = {
 	KUNIT_CASE(regqp_break_without_one),
 	KUNIT_CASE(regqp_is_no_target),
 	KUNIT_CASE_PARAM(regqp_chains, chain_gen_params),
+	KUNIT_CASE(regqp_refused_among_registrations),
 	KUNIT_CASE(regqp_refused_100_times),
 	KUNIT_CASE(regqp_1000_held),
 	KUNIT_CASE(regqp_1000_not_held),
