@@ -56,14 +56,15 @@ static inline const char *ibmr_unparsed_args(const struct module *mod)
 #endif
 
 /*
- * Live maps with blocks above a page: from 7.0 on the driver would allocate for them, in a context
- * where it must not.
+ * How soft RoCE keeps the pages of an MR: up to 6.2 as addresses, one for each block; from 6.3 on
+ * as pages in an xarray; from 7.0 on in one array, which is made anew for blocks above a page, one
+ * entry for each page of the block. Stable kernels took that over (6.12.117 has it, 6.12.95 had
+ * not), and which it is cannot be asked, so all that keep pages are treated as the last.
  */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
-#define IBMR_LIVE_MAX_SHIFT		PAGE_SHIFT
-#else
-#define IBMR_LIVE_MAX_SHIFT		30
-#endif
+#define IBMR_DRIVER_KEEPS_PAGES		(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0))
+
+/* Live maps with larger blocks would make such a driver allocate where it must not. */
+#define IBMR_LIVE_MAX_SHIFT		(IBMR_DRIVER_KEEPS_PAGES ? PAGE_SHIFT : 30)
 
 /*
  * Soft RoCE stops a queue pair whose request it refuses. From 6.5 on, where a workqueue does the
@@ -85,29 +86,24 @@ static inline const char *ibmr_unparsed_args(const struct module *mod)
 #endif
 
 /*
- * Block sizes worth giving to a device. From 7.0 on soft RoCE keeps each page of an MR by itself
- * whatever the block size is: a large block costs as much as all its pages, those included that
- * lie in the block beside the memory.
+ * Block sizes worth giving to a device. Where the driver keeps pages a large block costs as much as
+ * all its pages, those included that lie in the block beside the memory.
  */
 static inline u64 ibmr_block_sizes(const struct ib_device *device)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
-	if (ib_uses_virt_dma((struct ib_device *)device))
+	if (IBMR_DRIVER_KEEPS_PAGES && ib_uses_virt_dma((struct ib_device *)device))
 		return PAGE_SIZE;
-#endif
 	return device->attrs.page_size_cap;
 }
 
 /*
- * Most blocks in a fast-registration MR. From 7.0 on soft RoCE keeps them in one allocation, 16
- * bytes each, and the kernel warns when it is asked for more than the allocator ever gives.
+ * Most blocks in a fast-registration MR. An array of pages is one allocation, 16 bytes a page, and
+ * the kernel warns when it is asked for more than the allocator ever gives.
  */
 static inline u32 ibmr_list_max(const struct ib_device *device)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
-	if (ib_uses_virt_dma((struct ib_device *)device))
+	if (IBMR_DRIVER_KEEPS_PAGES && ib_uses_virt_dma((struct ib_device *)device))
 		return KMALLOC_MAX_SIZE / 16;
-#endif
 	return U32_MAX - 1;
 }
 
