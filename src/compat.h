@@ -57,9 +57,10 @@ static inline const char *ibmr_unparsed_args(const struct module *mod)
 
 /*
  * Live maps with blocks above a page: from 7.0 on the driver would allocate for them, in a context
- * where it must not.
+ * where it must not. Stable kernels took that over (6.12.117 has it, 6.12.95 had not), so no driver
+ * that keeps pages, as they do since 6.3, is asked for such blocks.
  */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #define IBMR_LIVE_MAX_SHIFT		PAGE_SHIFT
 #else
 #define IBMR_LIVE_MAX_SHIFT		30
