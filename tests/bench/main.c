@@ -235,7 +235,7 @@ static int run(struct bench *b)
 		{ "scale", bench_scale },
 		{ "smp", bench_smp },
 	};
-	unsigned int i;
+	unsigned int i, failed = 0;
 	int err = 0;
 
 	b->dev = rxe_on("eth0");
