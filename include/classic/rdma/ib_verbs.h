@@ -31,9 +31,14 @@
  * untouched by them but for the names of structures (struct ib_send_wr, ib_client, ib_device_attr);
  * the RDMA headers that use those are therefore included before.
  */
+/* On 7.x the kernel's header includes others that include it, and so us, before it has begun. */
+#ifndef _CLASSIC_RDMA_IB_VERBS_BEGUN
+#define _CLASSIC_RDMA_IB_VERBS_BEGUN
 #include_next <rdma/ib_verbs.h>
+#define _CLASSIC_RDMA_IB_VERBS_THERE
+#endif
 
-#ifndef _CLASSIC_RDMA_IB_VERBS_H
+#if defined(_CLASSIC_RDMA_IB_VERBS_THERE) && !defined(_CLASSIC_RDMA_IB_VERBS_H)
 #define _CLASSIC_RDMA_IB_VERBS_H
 
 #ifndef IB_MR_WRITTEN_FOR
