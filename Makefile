@@ -43,15 +43,17 @@ install: modules install-headers install-tools
 install-headers:
 	cd include && find . \( -name '*.h' -o -name '*.mk' \) -exec install -D -m 644 '{}' '$(DESTDIR)$(PREFIX)/include/ib_mr/{}' \;
 
-# each with its manual page and completion
+# ibmr, with its manual page and completion
+TOOLS = $(DESTDIR)$(PREFIX)/sbin/ibmr $(DESTDIR)$(PREFIX)/share/man/man8/ibmr.8 \
+	$(DESTDIR)$(PREFIX)/share/bash-completion/completions/ibmr
+
 install-tools:
-	install -D -m 755 scripts/ibmr $(DESTDIR)$(PREFIX)/sbin/ibmr
-	install -D -m 644 scripts/ibmr.8 $(DESTDIR)$(PREFIX)/share/man/man8/ibmr.8
-	install -D -m 644 scripts/ibmr.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ibmr
+	install -D -m 755 scripts/ibmr $(word 1,$(TOOLS))
+	install -D -m 644 scripts/ibmr.8 $(word 2,$(TOOLS))
+	install -D -m 644 scripts/ibmr.bash $(word 3,$(TOOLS))
 
 uninstall:
-	rm -rf $(MODDIR) $(DESTDIR)$(PREFIX)/include/ib_mr $(DESTDIR)$(PREFIX)/lib/ib_mr/$(KREL)
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,sbin/ibmr share/man/man8/ibmr.8 share/bash-completion/completions/ibmr)
+	rm -rf $(MODDIR) $(DESTDIR)$(PREFIX)/include/ib_mr $(DESTDIR)$(PREFIX)/lib/ib_mr/$(KREL) $(TOOLS)
 	-rmdir $(dir $(MODDIR)) $(DESTDIR)$(PREFIX)/lib/ib_mr 2> /dev/null
 	$(if $(DESTDIR),,depmod -a $(KREL))
 
