@@ -359,7 +359,7 @@ static int race_leader(void *arg)
 	pr_info("ended: %u operations, %d wrong\n", atomic_read(&rounds_done),
 		atomic_read(&all_wrong));
 	WRITE_ONCE(wrong, atomic_read(&all_wrong));
-	smp_store_release(&running, false);
+	smp_store_release(&running, false);	/* who sees that finds @wrong */
 	while (!kthread_should_stop())
 		msleep(20);
 	return 0;

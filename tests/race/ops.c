@@ -5,9 +5,9 @@
  *
  * Regions are reached by their handles only, which answer for a while after their end: so two CPUs
  * deregister the same one, or bind to one that is being re-registered. Objects whose pointer is all
- * there is (windows, FMRs, pools) are taken out of the table first and end when nobody uses them, as
- * a ULP would. Two things are a ULP's to order and are ordered here: an FMR is in one list at a time
- * while it is unmapped, and a thread syncs and unmaps what it mapped itself.
+ * there is (windows, FMRs, pools) are taken out of the table first and end when nobody uses them,
+ * as a ULP would. Two things are a ULP's to order and are ordered here: an FMR is in one list
+ * at a time while it is unmapped, and a thread syncs and unmaps what it mapped itself.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -41,7 +41,9 @@ static int phys(struct racer *r, struct ib_phys_buf *buf)
 	int i, first = race_dice(r, RACE_PAGES), n = 1 + race_dice(r, RACE_PAGES - first);
 
 	for (i = 0; i < n; i++)
-		buf[i] = (struct ib_phys_buf){ .addr = r->race->list[first + i], .size = PAGE_SIZE };
+		buf[i] = (struct ib_phys_buf){
+			.addr = r->race->list[first + i], .size = PAGE_SIZE,
+		};
 	return n;
 }
 
@@ -64,7 +66,8 @@ static int op_register(struct racer *r)
 		break;
 	case 2:
 		kthread_use_mm(r->race->mm);
-		mr = ib_mr_reg_user(pd, r->race->user, RACE_USER_PAGES << PAGE_SHIFT, access, &iova);
+		mr = ib_mr_reg_user(pd, r->race->user, RACE_USER_PAGES << PAGE_SHIFT, access,
+				    &iova);
 		kthread_unuse_mm(r->race->mm);
 		break;
 	default:
@@ -519,17 +522,16 @@ static int op_pd(struct racer *r)
 static int op_scope(struct racer *r)
 {
 	struct ib_mr_scope *scope = ib_mr_scope_create(r->race->pd[0]);
+	struct ib_mr_arena *arena;
 	struct ib_mr *mr;
 
 	if (IS_ERR(scope))
 		return PTR_ERR(scope);
 	mr = ib_mr_scope_mr(scope, ib_mr_reg_kernel(r->race->pd[0], r->dma, 100, ALL, NULL));
-	if (!IS_ERR(mr) && IS_ERR(ib_mr_scope_arena(scope, ib_mr_arena_create(r->race->pd[0], 500,
-										 ALL, 0))))
-		mr = ERR_PTR(-ENOMEM);
+	arena = ib_mr_scope_arena(scope, ib_mr_arena_create(r->race->pd[0], 500, ALL, 0));
 	if (ib_mr_scope_release(scope))
 		race_wrong("releasing a scope", 0);
-	return PTR_ERR_OR_ZERO(mr);
+	return PTR_ERR_OR_ZERO(mr) ?: PTR_ERR_OR_ZERO(arena);
 }
 
 static int op_break(struct racer *r)
@@ -562,7 +564,8 @@ static int op_graves(struct racer *r)
 
 const struct race_op race_ops[] = {
 	{ "register",	 RACE_SLEEPS,	60, op_register,   { -ENOMEM, -EIO, -EFAULT } },
-	{ "re-register", RACE_SLEEPS,	40, op_rereg,	   { -EINVAL, -EBUSY, -EIO, -ENOMEM, -EFAULT } },
+	{ "re-register", RACE_SLEEPS,	40, op_rereg,
+	  { -EINVAL, -EBUSY, -EIO, -ENOMEM, -EFAULT } },
 	{ "deregister",	 RACE_SLEEPS,	40, op_dereg,	   { -EINVAL, -EBUSY } },
 	{ "query",	 RACE_SLEEPS,	20, op_query,	   { -EINVAL } },
 	{ "user unmap",	 RACE_SLEEPS,	10, op_user_unmap, { } },

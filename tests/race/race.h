@@ -65,7 +65,10 @@ struct race {
 	atomic_t deregs;
 };
 
-/* A thread: its dice, what it holds, and buffers; those that a device works on are pages of their own. */
+/*
+ * A thread: its dice, what it holds, and buffers; those that a device works on are allocations of
+ * their own.
+ */
 struct racer {
 	struct race *race;
 	struct rnd_state rnd;
