@@ -24,7 +24,7 @@ static void trace_off(struct kunit *test, void *arg)
 {
 	struct trace *t = arg;
 
-	KUNIT_EXPECT_EQ(test, ibt_write_file(IBT_TRACING "events/ib_mr/enable", "0"), 0);
+	KUNIT_EXPECT_EQ(test, ibt_shell("echo 0 > " IBT_TRACING "events/ib_mr/enable"), 0);
 	vfree(t->text);
 	kfree(t);
 }
@@ -39,8 +39,8 @@ static struct trace *trace_on(struct kunit *test)
 	t->text = vzalloc(ROOM);
 	ibt_defer(test, trace_off, t);
 	KUNIT_ASSERT_NOT_NULL(test, t->text);
-	KUNIT_ASSERT_EQ(test, ibt_shell("echo > " IBT_TRACING "trace"), 0);
-	KUNIT_ASSERT_EQ(test, ibt_write_file(IBT_TRACING "events/ib_mr/enable", "1"), 0);
+	KUNIT_ASSERT_EQ(test, ibt_shell("cd " IBT_TRACING " && echo 4096 > buffer_size_kb && "
+					"echo > trace && echo 1 > events/ib_mr/enable"), 0);
 	return t;
 }
 
