@@ -13,6 +13,9 @@ ulp=/sys/module/ib_mr_removal/parameters
 passed=0 failed=0 round=0 calls=0 gone=0 reads=0
 cut_off=0
 
+# the shell's own ip knows no veth
+ip() { /usr/bin/ip "$@"; }
+
 good() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "not ok - $*"; }
 
