@@ -23,7 +23,10 @@ static DEFINE_MUTEX(request_lock);
 
 static int accept(struct rdma_cm_id *id, struct set *s)
 {
-	struct rdma_conn_param param = { .responder_resources = 4, .rnr_retry_count = 7 };
+	/* It is this end that reads. */
+	struct rdma_conn_param param = {
+		.responder_resources = 4, .initiator_depth = 4, .rnr_retry_count = 7,
+	};
 	struct ib_qp_init_attr attr;
 	int err;
 

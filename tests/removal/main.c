@@ -55,6 +55,7 @@ void wrong(const char *what, long err)
 /* Everything of a set, however far it got. @lock is held. */
 static void set_end(struct set *s)
 {
+	pair_break(&s->pair);
 	threads_stop(s);
 	if (removal_cm)
 		cm_disconnect(s);

@@ -73,6 +73,7 @@ void wrong(const char *what, long err);
 int pair_prepare(struct pair *p, struct ib_device *dev);
 int pair_connect(struct pair *p, struct ib_pd *pd);
 void pair_init_attr(struct ib_qp_init_attr *attr, struct ib_cq *cq);
+void pair_break(struct pair *p);
 void pair_destroy(struct pair *p);
 enum ib_wc_status pair_read(struct pair *p, u32 key, u64 iova, u32 len);
 int threads_start(struct set *s);

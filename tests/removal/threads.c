@@ -114,6 +114,15 @@ int pair_connect(struct pair *p, struct ib_pd *pd)
 	return connect(p->qp, p->peer_qp->qp_num) ?: connect(p->peer_qp, p->qp->qp_num);
 }
 
+/* A READ on its way to an address that is gone may take for ever; it is flushed now. */
+void pair_break(struct pair *p)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	if (!IS_ERR_OR_NULL(p->peer_qp))
+		ib_modify_qp(p->peer_qp, &attr, IB_QP_STATE);
+}
+
 /* However far it got. Nothing is under way but what the device sends by itself. */
 void pair_destroy(struct pair *p)
 {
