@@ -152,9 +152,10 @@ part_packages() {
 			"$(modprobe --dump-modversions /root/hello/hello.ko | awk '$2 == "ib_mr_reg_kernel" { print $1 }')" \
 			"$(awk '$2 == "ib_mr_reg_kernel" { print $1 }' "/var/lib/dkms/ib_mr/kernel-$k-$machine/module/Module.symvers")"
 	done
-	another_version /root/src "$version.1"
-	row "a later version's packages" make deb
-	row "the upgrade" apt-get -q install -y ./build/deb/*.deb
+	cp -r /root/src /root/later
+	another_version /root/later "$version.1"
+	row "a later version's packages" make -C /root/later deb
+	row "the upgrade" apt-get -q install -y /root/later/build/deb/*.deb
 	row "$version.1 is what modprobe finds" installed "$second" "$version.1"
 	row "the old version's module and source are gone" sh -c "! find /usr/src /var/lib/dkms -name 'ib_mr-$version' -o -path '*/ib_mr/$version' | grep ."
 	row "the purge" apt-get -q purge -y ib-mr-dkms ib-mr-dev
