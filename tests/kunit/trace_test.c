@@ -153,7 +153,7 @@ static void trace_refused(struct kunit *test)
 	trace_read(t);
 	KUNIT_EXPECT_EQ(test, count(t, "ib_mr_refused", "why=EMPTY err=%d", -EINVAL), 1u);
 	KUNIT_EXPECT_EQ(test, count(t, "ib_mr_refused", "why=ACCESS_NO_LOCAL err=%d", -EINVAL), 1u);
-	KUNIT_EXPECT_NOT_NULL(test, strstr(t->text, "call=ib_reg_phys_mr(iova 0x1000"));
+	KUNIT_EXPECT_NOT_NULL(test, strstr(t->text, " call=ib_reg_phys_mr"));
 	KUNIT_EXPECT_EQ(test, events(t, "ib_mr_registered"), 0u);
 }
 
@@ -251,8 +251,8 @@ static void trace_fmr(struct kunit *test)
 	expect(t, "ib_mr_mapped", "pd=%u key=%#x iova=%#lx length=%lu access=REMOTE_READ", pdn, old,
 	       3 * PG, 2 * PG);
 	expect(t, "ib_mr_cut_off", "pd=%u key=%#x iova=%#lx", pdn, old, 3 * PG);
-	expect(t, "ib_mr_mapped", "pd=%u key=%#x iova=%s length=%lu", pdn, new, "0", PG);
-	expect(t, "ib_mr_cut_off", "pd=%u key=%#x iova=%s length=%lu", pdn, new, "0", PG);
+	expect(t, "ib_mr_mapped", "pd=%u key=%#x iova=%s length=%lu", pdn, new, "0x0", PG);
+	expect(t, "ib_mr_cut_off", "pd=%u key=%#x iova=%s length=%lu", pdn, new, "0x0", PG);
 	KUNIT_EXPECT_TRUE(test, told(t, "ib_mr_replaced", "key", new));
 }
 
