@@ -153,8 +153,8 @@ static void pool_flush(struct work_struct *work)
 	pool->flushes++;
 	WRITE_ONCE(pool->done, req);
 	spin_unlock_irq(&pool->mag->lock);
-	trace_ib_mr_pool_flushed(pool->mag->dev->name, pool->pd->res.id, pool->mag->listed.nr,
-				 fence, dirty);
+	trace_ib_mr_pool_flushed(pool->mag->dev->name, pool->pdn, pool->mag->listed.nr, fence,
+				 dirty);
 	wake_up_all(&pool->flushed);
 	if (flush_function)
 		flush_function(pool, pool->param.flush_arg);
@@ -305,6 +305,7 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 	if (pool->plain && params->page_shift == PAGE_SHIFT)
 		pool->short_pages = params->max_pages_per_fmr;
 	pool->pd = pd;
+	pool->pdn = pd->res.id;
 	pool->ipd = ipd;	/* with the user that ibmr_enter() counted */
 	pool->mag = ibmr_mag_create(dev, ibmr_access_driver(params->access),
 				    params->max_pages_per_fmr << (params->page_shift - PAGE_SHIFT),

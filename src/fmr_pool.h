@@ -44,6 +44,7 @@ struct pool_entry {
  * @flushes: flushes carried out
  * @param: as given
  * @pd: PD
+ * @pdn: its number; a PD may go before the pool when its device went
  * @ipd: its state; one user is ours
  * @nr: entries there are
  * @flush: flush work
@@ -75,6 +76,7 @@ struct ib_fmr_pool {
 	u64 hits;
 	struct ib_fmr_pool_param param;
 	struct ib_pd *pd;
+	u32 pdn;
 	struct ibmr_pd *ipd;
 	unsigned int nr;
 	struct work_struct flush;

@@ -179,7 +179,7 @@ static int pools_show(struct seq_file *m, void *v)
 	seq_printf(m, "%10u %9d %10llu %8u %8u %10u %8u %8u %12llu %10llu %12llu %5u %-10s %s\n",
 		   pool->mag->listed.nr, pool->param.max_pages_per_fmr, 1ULL << pool->param.page_shift,
 		   pool->nr, in_use, peak, cached, dirty, (u64)atomic64_read(&pool->again),
-		   flushes, hits, pool->pd->res.id, mode,
+		   flushes, hits, pool->pdn, mode,
 		   ibmr_rights_text(pool->param.access, "|", rights, sizeof(rights)));
 	return 0;
 }
@@ -214,7 +214,7 @@ static int windows_show(struct seq_file *m, void *v)
 	}
 	spin_unlock_irq(&w->lock);
 	seq_printf(m, "%#010x %4d %-5s %#018llx %20llu %#010x %12llu %5u %s\n", rkey, w->mw.type,
-		   bound ? "bound" : "free", iova, length, mr_lkey, binds, w->mw.pd->res.id,
+		   bound ? "bound" : "free", iova, length, mr_lkey, binds, w->pdn,
 		   ibmr_rights_text(access, "|", rights, sizeof(rights)));
 	return 0;
 }

@@ -51,5 +51,5 @@ noinline void ibmr_trace_bound(const struct ibmr_window *w, const struct ibmr_re
 noinline void ibmr_trace_unbound(const struct ibmr_window *w, const struct ibmr_region *region,
 				 u32 rkey)
 {
-	trace_ib_mr_unbound(region->dev->name, &w->mw, region->mr.lkey, rkey);
+	trace_ib_mr_unbound(region->dev->name, w->pdn, w->mw.type, region->mr.lkey, rkey);
 }

@@ -552,6 +552,7 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 		goto refuse;
 	w->mw.device = pd->device;
 	w->mw.pd = pd;
+	w->pdn = pd->res.id;
 	w->mw.type = type;
 	spin_lock_init(&w->lock);
 	w->ipd = ipd;		/* with the user that ibmr_enter() counted */

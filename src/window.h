@@ -16,6 +16,7 @@ struct ibmr_carriers;
  * struct ibmr_window - a memory window
  * @mw: the owner's handle
  * @ipd: PD; one user of it is ours
+ * @pdn: its number; the PD itself may go before the window when its device went
  * @mag: stocks by set of rights, see window_set()
  * @promised: sets of which one MR was promised for it
  * @lock: guards what follows; taken with interrupts off, before a magazine's
@@ -30,6 +31,7 @@ struct ibmr_carriers;
 struct ibmr_window {
 	struct ib_mw mw;
 	struct ibmr_pd *ipd;
+	u32 pdn;
 	struct ibmr_mag *mag[IBMR_WINDOW_SETS];
 	unsigned long promised;
 	spinlock_t lock;

@@ -287,8 +287,8 @@ TRACE_EVENT(ib_mr_bound,
 );
 
 TRACE_EVENT(ib_mr_unbound,
-	TP_PROTO(const char *device, const struct ib_mw *mw, u32 mr_lkey, u32 rkey),
-	TP_ARGS(device, mw, mr_lkey, rkey),
+	TP_PROTO(const char *device, u32 pd, int type, u32 mr_lkey, u32 rkey),
+	TP_ARGS(device, pd, type, mr_lkey, rkey),
 	TP_STRUCT__entry(
 		__string(device, device)
 		__field(u32, pd)
@@ -298,8 +298,8 @@ TRACE_EVENT(ib_mr_unbound,
 	),
 	TP_fast_assign(
 		ibmr_assign_str(device, device);
-		__entry->pd = mw->pd->res.id;
-		__entry->type = mw->type;
+		__entry->pd = pd;
+		__entry->type = type;
 		__entry->rkey = rkey;
 		__entry->mr_lkey = mr_lkey;
 	),
