@@ -66,11 +66,14 @@ static inline const char *ibmr_unparsed_args(const struct module *mod)
 /* Live maps with larger blocks would make such a driver allocate where it must not. */
 #define IBMR_LIVE_MAX_SHIFT		(IBMR_DRIVER_KEEPS_PAGES ? PAGE_SHIFT : 30)
 
+/* Soft RoCE works in tasklets up to 6.4, on the CPU that asks for it; then in a workqueue. */
+#define IBMR_DRIVER_WORKQUEUE		(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0))
+
 /*
- * Soft RoCE stops a queue pair whose request it refuses. From 6.5 on, where a workqueue does the
- * work, the request may be flushed by that before its own status is told.
+ * It stops a queue pair whose request it refuses. In a workqueue, the request may be flushed by
+ * that before its own status is told.
  */
-#define IBMR_REFUSAL_MAY_FLUSH		(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0))
+#define IBMR_REFUSAL_MAY_FLUSH		IBMR_DRIVER_WORKQUEUE
 
 /*
  * From 6.3 to 6.x the driver's page list is an xarray whose plain lock is taken with interrupts on

@@ -15,6 +15,7 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/sched/task.h>
+#include "compat.h"
 #include "fmr_helpers.h"
 
 #define PG	PAGE_SIZE
@@ -268,8 +269,7 @@ static struct hammer *hold_make(struct kunit *test, struct ib_pd *pd)
 	KUNIT_ASSERT_NOT_NULL(test, h);
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "one CPU");
-	/* The case's own thread: it must not be where the packet is held. */
-	set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask)));
+	ibt_hold_elsewhere();
 	h->p = ibt_pair_type(test, pd, IB_QPT_UC);
 	return h;
 }
@@ -326,7 +326,8 @@ static void fence_holds(struct kunit *test, struct hammer *h, struct fence *f, s
 	task = kthread_create(fence_thread, f, "ib_mr_test/fence");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	get_task_struct(task);
-	kthread_bind(task, cpumask_first(cpu_online_mask));
+	if (!IBMR_DRIVER_WORKQUEUE)
+		kthread_bind(task, cpumask_first(cpu_online_mask));
 	wake_up_process(task);
 	msleep(400);	/* more than a grace period */
 	KUNIT_EXPECT_FALSE_MSG(test, READ_ONCE(f->returned),

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <linux/timer.h>
 #include <linux/umh.h>
+#include "compat.h"
 #include "fmr_helpers.h"
 #include "proc.h"
 
@@ -422,6 +423,16 @@ static int ibt_hold_pre(struct kprobe *kp, struct pt_regs *regs)
 }
 
 static struct kprobe hold_probe;
+
+/*
+ * The case's own thread must not be where the packet will be held. A tasklet runs where the packet is
+ * sent from; of a workqueue that is not known, and the scheduler is left to move us away.
+ */
+void ibt_hold_elsewhere(void)
+{
+	if (!IBMR_DRIVER_WORKQUEUE)
+		set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask)));
+}
 
 int ibt_hold(u64 iova)
 {

@@ -74,6 +74,7 @@ int ibt_second_delete(void);
  * A responder is held between its check and its copy: @iova chooses the packet. From ibt_hold()
  * on, the first packet that would copy at @iova waits until ibt_release(), at most two seconds.
  */
+void ibt_hold_elsewhere(void);
 int ibt_hold(u64 iova);
 bool ibt_held(void);	/* waits until one is; false when none comes */
 void ibt_release(void);

@@ -16,6 +16,7 @@
  * abort.
  */
 #include <linux/completion.h>
+#include <linux/fs_struct.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -102,6 +103,8 @@ static bool ibt_wanted(const char *suite, const char *name)
 	}
 }
 
+struct path ibt_root;
+
 int ibt_suite_init(struct kunit_suite *suite)
 {
 	const char *args = ibmr_unparsed_args(THIS_MODULE);
@@ -110,6 +113,7 @@ int ibt_suite_init(struct kunit_suite *suite)
 	if (ret)
 		return ret;
 	ibt_registered = true;
+	get_fs_root(current->fs, &ibt_root);
 	ibt_suite_name = suite->name;
 	if (args)
 		ibt_slow = strstr(args, "slow=1");
@@ -124,8 +128,10 @@ int ibt_suite_init(struct kunit_suite *suite)
 void ibt_suite_exit(struct kunit_suite *suite)
 {
 	/* Whether this is called after a failed init depends on the kernel. */
-	if (ibt_registered)
+	if (ibt_registered) {
 		ib_unregister_client(&ibt_client);
+		path_put(&ibt_root);
+	}
 	ibt_registered = false;
 }
 

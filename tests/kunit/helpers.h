@@ -49,6 +49,9 @@ int ibt_suite_init(struct kunit_suite *suite);
 void ibt_suite_exit(struct kunit_suite *suite);
 int ibt_init(struct kunit *test);
 
+/* Root of the file system as insmod sees it. */
+extern struct path ibt_root;
+
 /* The module parameter `slow`: loops as long as a night allows. */
 extern bool ibt_slow;
 

@@ -119,11 +119,11 @@ static unsigned long map_kind(struct ibt_proc *p, enum kind kind, size_t len)
 		ibt_defer(test, hugetlb_back, NULL);
 		ibt_shell("mkdir -p /tmp/ibt-huge; mount -t hugetlbfs none /tmp/ibt-huge");
 		KUNIT_ASSERT_EQ(test, ibt_shell("echo 4 > /proc/sys/vm/nr_hugepages"), 0);
-		f = filp_open(path, O_RDWR | O_CREAT, 0600);
+		f = ibt_open(path, O_RDWR | O_CREAT, 0600);
 		break;
 	default:
 		ibt_shell("dd if=/dev/zero of=/tmp/ibt-pin bs=4k count=512 2> /dev/null");
-		f = filp_open(path, O_RDWR, 0);
+		f = ibt_open(path, O_RDWR, 0);
 	}
 	KUNIT_ASSERT_FALSE(test, IS_ERR(f));
 	at = ibt_map_at(p, 0, len, PROT_RW, kind == FILE_PRIVATE ? MAP_PRIVATE : MAP_SHARED, f);
@@ -282,7 +282,7 @@ static void pin_readonly_file(struct kunit *test)
 	struct file *f;
 
 	ibt_shell("dd if=/dev/zero of=/tmp/ibt-pin bs=4k count=4 2> /dev/null");
-	f = filp_open("/tmp/ibt-pin", O_RDONLY, 0);
+	f = ibt_open("/tmp/ibt-pin", O_RDONLY, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(f));
 	at = ibt_map_at(p, 0, SZ_16K, PROT_READ, MAP_SHARED, f);
 	filp_close(f, NULL);
@@ -367,7 +367,7 @@ static void pin_fault9_memlock(struct kunit *test)
 	 * file.
 	 */
 	ibt_shell("dd if=/dev/zero of=/tmp/ibt-pin bs=4k count=2 2> /dev/null");
-	f = filp_open("/tmp/ibt-pin", O_RDWR, 0);
+	f = ibt_open("/tmp/ibt-pin", O_RDWR, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(f));
 	bad = ibt_map_at(p, 0, 4 * PAGE_SIZE, PROT_RW, MAP_SHARED, f);
 	filp_close(f, NULL);

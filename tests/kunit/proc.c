@@ -208,9 +208,15 @@ int ibt_shell(const char *command)
 	return call_usermodehelper(shell[0], shell, (char **)ibt_env, UMH_WAIT_PROC);
 }
 
+/* A kernel thread, as a case is, has no file system of its own from 7.0 on: insmod's is used. */
+struct file *ibt_open(const char *path, int flags, umode_t mode)
+{
+	return file_open_root(&ibt_root, path, flags, mode);
+}
+
 int ibt_write_file(const char *path, const char *text)
 {
-	struct file *f = filp_open(path, O_WRONLY, 0);
+	struct file *f = ibt_open(path, O_WRONLY, 0);
 	ssize_t n = PTR_ERR_OR_ZERO(f);
 	loff_t pos = 0;
 
@@ -223,7 +229,7 @@ int ibt_write_file(const char *path, const char *text)
 
 int ibt_read_file(const char *path, char *buf, size_t size)
 {
-	struct file *f = filp_open(path, O_RDONLY, 0);
+	struct file *f = ibt_open(path, O_RDONLY, 0);
 	ssize_t n = PTR_ERR_OR_ZERO(f);
 	loff_t pos = 0;
 

@@ -44,6 +44,7 @@ struct ib_mr *ibt_reg_user(struct ibt_proc *p, struct ib_pd *pd, unsigned long s
 /* Run a shell command in user space, to its end; its exit status. */
 int ibt_shell(const char *command);
 /* Write a file of the guest, or read one as a string. */
+struct file *ibt_open(const char *path, int flags, umode_t mode);
 int ibt_write_file(const char *path, const char *text);
 int ibt_read_file(const char *path, char *buf, size_t size);
 /* A module parameter of ib_mr, set until the case ends. */

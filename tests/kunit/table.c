@@ -14,7 +14,7 @@
 
 static ssize_t read_copy(const char *copy, char *buf, size_t size)
 {
-	struct file *f = filp_open(copy, O_RDONLY, 0);
+	struct file *f = ibt_open(copy, O_RDONLY, 0);
 	ssize_t n = PTR_ERR_OR_ZERO(f);
 	loff_t pos = 0;
 

@@ -219,7 +219,7 @@ static void region_fences(struct kunit *test, bool rereg)
 
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "one CPU");
-	set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask)));
+	ibt_hold_elsewhere();
 	ibt_win(&w, test, IBT_SCATTER, PAGE_SIZE, REGION);
 	h.p = ibt_pair_type(test, w.pd, IB_QPT_UC);
 	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 0, 1000, RW, 0), 0);
