@@ -85,14 +85,20 @@ static noinline struct pool_entry *take_fresh(struct ib_fmr_pool *pool)
 
 	if (!e)
 		return NULL;
-	if (!pool->mag->stock.head) {
-		ibmr_mag_empty(pool->mag);
-		return NULL;
-	}
 	pool->fresh = e->next;
 	e->next = NULL;
 	pool->peak++;
 	return e;
+}
+
+/* There was no MR for @e. If it is a free one it stays that; if it was never taken it still was not. */
+static noinline void give_back_fresh(struct ib_fmr_pool *pool, struct pool_entry *e)
+{
+	if (e == pool->free)
+		return;
+	e->next = pool->fresh;
+	pool->fresh = e;
+	pool->peak--;
 }
 
 /* Its key is dead, the MR retired. Under the lock. */
@@ -140,8 +146,10 @@ static __always_inline struct pool_entry *take(struct ib_fmr_pool *pool, struct 
 		a->uses++;
 	} else {
 		a = ibmr_mag_take(mag);
-		if (unlikely(!a))
+		if (unlikely(!a)) {
+			give_back_fresh(pool, e);
 			goto none;
+		}
 	}
 	pool->free = e->next;
 	if (!pool->plain)
@@ -170,8 +178,10 @@ static __always_inline struct pool_entry *take_plain(struct ib_fmr_pool *pool)
 			goto none;
 	}
 	a = ibmr_mag_take(mag);
-	if (unlikely(!a))
+	if (unlikely(!a)) {
+		give_back_fresh(pool, e);
 		goto none;
+	}
 	pool->free = e->next;
 	e->armed = a;
 	spin_unlock(&mag->lock);
