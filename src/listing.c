@@ -40,6 +40,7 @@ static void *next_region(struct ibmr_dev *dev, loff_t *pos)
 }
 
 static void *regions_start(struct seq_file *m, loff_t *pos)
+	__acquires(RCU)
 {
 	rcu_read_lock();
 	return *pos ? next_region(m->private, pos) : SEQ_START_TOKEN;
@@ -52,6 +53,7 @@ static void *regions_next(struct seq_file *m, void *v, loff_t *pos)
 }
 
 static void regions_stop(struct seq_file *m, void *v)
+	__releases(RCU)
 {
 	rcu_read_unlock();
 }
