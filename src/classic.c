@@ -109,7 +109,8 @@ EXPORT_SYMBOL(ib_mr_create_cq);
  * Its handler is not running when this returns 0, and does not run again.
  *
  * Context: process, may sleep; not the handler itself.
- * Return: 0; -EBUSY while queue pairs use it, with nothing changed; what the driver says.
+ * Return: 0; -EBUSY while queue pairs use it, and then its handler may be called once without
+ * need; what the driver says.
  */
 int ib_mr_destroy_cq(struct ib_cq *cq)
 {
@@ -117,10 +118,21 @@ int ib_mr_destroy_cq(struct ib_cq *cq)
 	int err;
 
 	might_sleep();
+	if (c) {
+		/* First, or a handler that is due would be given a CQ that is gone. */
+		WRITE_ONCE(c->closed, true);
+		tasklet_kill(&c->tasklet);
+	}
 	err = ib_destroy_cq_user(cq, NULL);
-	if (err || !c)
+	if (!c)
 		return err;
-	WRITE_ONCE(c->closed, true);
+	if (err) {
+		/* What it was not told of meanwhile it finds by polling. */
+		WRITE_ONCE(c->cq, cq);
+		WRITE_ONCE(c->closed, false);
+		tasklet_schedule(&c->tasklet);
+		return err;
+	}
 	/*
 	 * A driver may still be in cq_completed(): in a tasklet of its own, or with a spinlock
 	 * held. Both are RCU readers.

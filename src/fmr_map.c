@@ -91,7 +91,7 @@ static noinline struct pool_entry *take_fresh(struct ib_fmr_pool *pool)
 	return e;
 }
 
-/* There was no MR for @e. If it is a free one it stays that; if it was never taken it still was not. */
+/* There was no MR for @e. A free one stays free; one that was never taken still was not. */
 static noinline void give_back_fresh(struct ib_fmr_pool *pool, struct pool_entry *e)
 {
 	if (e == pool->free)
