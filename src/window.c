@@ -520,7 +520,7 @@ static int get_stocks(struct ibmr_window *w, unsigned int nth)
  * It has a key, and grants nothing until it is bound. It can be bound to 256 blocks, or to the
  * whole of a region that was registered with IB_ACCESS_MW_BIND. Blocks are as large as the memory
  * allows, and pages where it is not congruent to the address, as in a zero-based window, and on
- * kernels from 7.0.
+ * kernels from 6.3.
  *
  * Context: process, may sleep.
  * Return: the window, to be given to ib_dealloc_mw(); ERR_PTR(-ENOSYS) on a device that cannot,
