@@ -344,7 +344,8 @@ static __always_inline enum ib_mr_reason check_phys(const struct ib_fmr_pool *po
 						    u64 iova)
 {
 	if (unlikely((unsigned int)list_len - 1 >= (unsigned int)pool->param.max_pages_per_fmr ||
-		     iova & pool->page_mask || ibmr_fail_map || iova > IBMR_IOVA_PLAIN))
+		     iova & pool->page_mask || READ_ONCE(ibmr_fail_map) ||
+		     iova > IBMR_IOVA_PLAIN))
 		return look_closer(pool, list_len, iova);
 	return IB_MR_WHY_OK;
 }
