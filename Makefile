@@ -113,10 +113,11 @@ sparse:
 	@scripts/build $(CHECK_KERNEL) C=2
 
 # What the checker takes for a mistake here: lists as macros, locks that kernel-doc describes, IBMR_EXPORT_INTERNAL()
-# below its function, "%s" with __func__ where only the call is to be named, KERNEL_VERSION() on the right, and -ENOSYS,
-# which is the classic contract.
+# below its function, a static key's EXPORT_SYMBOL(), "%s" with __func__ where only the call is to be named, a function
+# called wrong(), KERNEL_VERSION() on the right, -ENOSYS, which is the classic contract, and data_race() whose reason stands
+# above the function or the file.
 CHECKPATCH_NOT = FILE_PATH_CHANGES,LINUX_VERSION_CODE,COMPLEX_MACRO,MACRO_ARG_REUSE,UNCOMMENTED_DEFINITION,$\
-LINE_SPACING,TRACING_LOGGING,CONSTANT_COMPARISON,ENOSYS
+LINE_SPACING,TRACING_LOGGING,CONSTANT_COMPARISON,ENOSYS,EXPORT_SYMBOL,EMBEDDED_FUNCTION_NAME,DATA_RACE
 
 abi-check:
 	@scripts/setup

@@ -133,7 +133,8 @@ struct ib_mr_arena *ib_mr_arena_create(struct ib_pd *pd, size_t size, int access
 	else if (min_order > PAGE_SHIFT)
 		why = IB_MR_WHY_ARENA_ARGS;
 	else
-		arena = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*arena), GFP_KERNEL);
+		arena = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
+			kzalloc(sizeof(*arena), GFP_KERNEL);
 	if (!arena) {
 		err = ibmr_refuse(dev, why ?: IB_MR_WHY_NO_MEMORY, "%s(%zu bytes, order %u)",
 				  __func__, size, min_order);
@@ -248,8 +249,8 @@ int ib_mr_arena_alloc_aligned(struct ib_mr_arena *arena, size_t size, size_t ali
 	}
 	bytes = round_up(size, 1UL << arena->order);
 	first = (va - (uintptr_t)arena->mem) >> arena->order;
-	/* The end first: a free of a stale copy that meets the new start finds whose it is. */
 	set_bit(first + (bytes >> arena->order) - 1, arena->ends);
+	/* The end first: a free of a stale copy that meets the new start finds whose it is. */
 	smp_mb__before_atomic();
 	set_bit(first, arena->starts);
 	note_used(arena, bytes);

@@ -194,8 +194,8 @@ static void arm(struct ibmr_mag *mag, struct ibmr_stack *list, bool rekey, struc
 		if (!n)
 			break;
 		/*
-		 * All invalidations first. Each waits until what was posted before it has completed,
-		 * and so is cheaper behind another one than behind a registration.
+		 * All invalidations first. Each waits until what was posted before it has
+		 * completed, and so is cheaper behind another one than behind a registration.
 		 */
 		inv = rekey ? n : 0;
 		if (rekey)

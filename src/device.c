@@ -61,9 +61,8 @@ static void dev_free(struct rcu_head *rcu)
 
 void ibmr_dev_put(struct ibmr_dev *dev)
 {
-	if (refcount_dec_and_test(&dev->refs)) {
+	if (refcount_dec_and_test(&dev->refs))
 		call_rcu(&dev->rcu, dev_free);
-	}
 }
 IBMR_EXPORT_INTERNAL(ibmr_dev_put);
 

@@ -114,8 +114,8 @@ static u32 ibmr_dma_dev_sum(const struct ibmr_dma_map *map)
 }
 
 /*
- * From here on it is @owner's, all of it; or who knows. Parts may be synced from several CPUs at one
- * time, each of which says that nobody knows; whoever syncs the whole has to be alone.
+ * From here on it is @owner's, all of it; or who knows. Parts may be synced from several CPUs at
+ * one time, each of which says that nobody knows; whoever syncs the whole has to be alone.
  */
 static void ibmr_dma_pass(struct ibmr_dma_map *map, enum ibmr_dma_owner owner)
 {

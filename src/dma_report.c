@@ -91,8 +91,8 @@ static bool ibmr_dma_own_code(unsigned long ip)
 }
 
 /*
- * The call chain from @ip up; with @ip 0, from the first caller that is not ib_mr. The frames first:
- * a report of a sync that races with the unmap may be reading @stack.
+ * The call chain from @ip up; with @ip 0, from the first caller that is not ib_mr. The frames
+ * first: a report of a sync that races with the unmap may be reading @stack.
  */
 void ibmr_dma_stack_save(struct ibmr_dma_stack *stack, unsigned long ip)
 {
@@ -110,6 +110,7 @@ void ibmr_dma_stack_save(struct ibmr_dma_stack *stack, unsigned long ip)
 	}
 	for (i = from; i < n && nr < IBMR_DMA_FRAMES; i++)
 		stack->ip[nr++] = buf[i];
+	/* Pairs with ibmr_dma_say_stack(). */
 	smp_store_release(&stack->nr, nr);
 }
 
@@ -150,6 +151,7 @@ static void ibmr_dma_say_stack(struct ibmr_dma_text *t, const char *title,
 	unsigned int i;
 
 	ibmr_dma_say(t, "  %s\n", title);
+	/* Pairs with ibmr_dma_stack_save(), which may be at work. */
 	for (i = 0; i < smp_load_acquire(&stack->nr); i++)
 		ibmr_dma_say(t, "    %pS\n", (void *)stack->ip[i]);
 }

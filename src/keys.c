@@ -6,8 +6,8 @@
  * numbers out one after the other, so the table is an array of arrays: leaves of 4,096 places are
  * made when the first of their numbers comes up, and stay until the device's state goes. (siw deals
  * out at random, so there each registration may make a leaf, 128 MiB of them at the very most.) An
- * xarray would take a leaf's memory back, and takes three times as long to answer; a lookup is most of
- * what a translation does.
+ * xarray would take a leaf's memory back, and takes three times as long to answer; a lookup is most
+ * of what a translation does.
  *
  * Readers are under RCU and take no lock. An object is in the table before anyone can know its key,
  * and is freed an RCU grace period after it was taken out; leaves are freed with the device's

@@ -179,9 +179,9 @@ static int pools_show(struct seq_file *m, void *v)
 	mode = pool_mode(pool);
 	spin_unlock_irq(&pool->mag->lock);
 	seq_printf(m, "%10u %9d %10llu %8u %8u %10u %8u %8u %12llu %10llu %12llu %5u %-10s %s\n",
-		   pool->mag->listed.nr, pool->param.max_pages_per_fmr, 1ULL << pool->param.page_shift,
-		   pool->nr, in_use, peak, cached, dirty, (u64)atomic64_read(&pool->again),
-		   flushes, hits, pool->pdn, mode,
+		   pool->mag->listed.nr, pool->param.max_pages_per_fmr,
+		   1ULL << pool->param.page_shift, pool->nr, in_use, peak, cached, dirty,
+		   (u64)atomic64_read(&pool->again), flushes, hits, pool->pdn, mode,
 		   ibmr_rights_text(pool->param.access, "|", rights, sizeof(rights)));
 	return 0;
 }
@@ -251,8 +251,8 @@ static int magazines_show(struct seq_file *m, void *v)
 	spin_unlock_irq(&mag->lock);
 	seq_printf(m,
 		   "%10u %8u %7u %8u %8u %8u %8u %8u %8u %8u %10u %8u %12llu %12llu %12llu %12llu %s\n",
-		   mag->listed.nr, mag->capacity, mag->shared, promised, target, created, stock, in_use,
-		   peak, retired, quarantine, due, takes, empties, rekeyed, replaced,
+		   mag->listed.nr, mag->capacity, mag->shared, promised, target, created, stock,
+		   in_use, peak, retired, quarantine, due, takes, empties, rekeyed, replaced,
 		   ibmr_rights_text(mag->access, "|", rights, sizeof(rights)));
 	return 0;
 }

@@ -73,7 +73,7 @@ void ibmr_armed_view(struct ibmr_keyed *keyed, struct ibmr_view *v)
 		v->access = a->mag->access;
 		v->mapped = v->pd != a->mag->dev->park;
 		v->invalidated = READ_ONCE(a->invalidated);
-		/* While it is parked someone may be mapping it; published, it stays, under the lock. */
+		/* Parked, someone may be mapping it; published, it stays, under the lock. */
 		if (v->mapped) {
 			v->iova = a->drv->iova;
 			v->length = a->drv->length;

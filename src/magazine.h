@@ -64,8 +64,8 @@ struct ibmr_stack {
  * @stock: ready for use
  * @low: when @stock falls below this the worker is called
  * @kicked: it is
- * @gone: the device was removed, and @stock is empty and stays so; set under @lock, asked without it
- *        where only a reason hangs on it
+ * @gone: the device was removed, and @stock is empty and stays so; set under @lock, asked without
+ *        it where only a reason hangs on it
  * @dying: being destroyed; set under @lock. The worker asks without it: what it queues too late is
  *         cancelled after it was waited for
  * @tagged: some MR was ever given a tag; set under @lock. A fence asks without it: it comes after
@@ -260,11 +260,12 @@ static __always_inline void ibmr_live_end(unsigned long flags)
 }
 
 /*
- * A store to a field of a driver MR that the driver reads, with plain loads, whenever a packet comes
- * (live.c): no lock of ours can keep it out, and none is needed. Each is one aligned word, and the
- * order is what counts: pages and iova before the PD, the parking PD before the length. Our half is
- * marked, the driver's is not ours to mark, so KCSAN is told not to look. Readers of our own hold
- * mag->lock and look at no more than the PD until they have seen that it is published.
+ * A store to a field of a driver MR that the driver reads, with plain loads, whenever a packet
+ * comes (live.c): no lock of ours can keep it out, and none is needed. Each is one aligned word,
+ * and the order is what counts: pages and iova before the PD, the parking PD before the length.
+ * Our half is marked, the driver's is not ours to mark, so KCSAN is told not to look. Readers of
+ * our own hold mag->lock and look at no more than the PD until they have seen that it is
+ * published.
  */
 #define ibmr_driver_reads(store)	\
 do {					\
@@ -305,7 +306,7 @@ static __always_inline bool ibmr_live_map(struct ib_mr *drv, struct scatterlist 
 /* Let the mapping be reached. It was made before anyone can see the PD. */
 static inline void ibmr_publish(struct ib_mr *drv, struct ib_pd *pd)
 {
-	/* Pairs with the driver's comparison of PDs, on which its reading of the mapping depends. */
+	/* Pairs with the driver's comparison of PDs, on which its reading of the rest depends. */
 	ibmr_driver_reads(smp_store_release(&drv->pd, pd));
 }
 

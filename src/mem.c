@@ -21,7 +21,8 @@
 /* @size: of the structure that has a struct ibmr_mem first. */
 struct ibmr_mem *ibmr_mem_alloc(size_t size)
 {
-	struct ibmr_mem *mem = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(size, GFP_KERNEL);
+	struct ibmr_mem *mem = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
+			       kzalloc(size, GFP_KERNEL);
 
 	if (mem)
 		refcount_set(&mem->refs, 1);

@@ -15,13 +15,13 @@
  * Recovery: a request that the device refuses completes with an error and takes the queue pair to
  * the error state; what was behind it is flushed, unexecuted. Another queue pair is then made in
  * its place, and the flushed rest is posted there, so one bad request does not spoil its
- * neighbours. A queue pair that was broken from outside (a port event, a test) shows as a chain that
- * is flushed, and is mended the same way. A flushed chain tells nothing of its requests: what was
- * carried out, and not reported yet, when the queue pair broke, is flushed all the same, and from
- * 6.5 on soft RoCE may so flush the very request that it refused. So they are run one by one then.
- * To invalidate twice does no harm; a registration that was carried out is undone, and made again.
- * A queued request holds a bare pointer to its MR: when a completion does not come in time the
- * queue pair is destroyed, which is the one way to be sure that the device has forgotten it.
+ * neighbours. A queue pair that was broken from outside (a port event, a test) shows as a chain
+ * that is flushed, and is mended the same way. A flushed chain tells nothing of its requests: what
+ * was carried out, and not reported yet, when the queue pair broke, is flushed all the same, and
+ * from 6.5 on soft RoCE may so flush the very request that it refused. So they are run one by one
+ * then. To invalidate twice does no harm; a registration that was carried out is undone, and made
+ * again. A queued request holds a bare pointer to its MR: when a completion does not come in time
+ * the queue pair is destroyed, which is the one way to be sure that the device has forgotten it.
  *
  * Nothing in this file decides what is registered, and no other file posts requests.
  */

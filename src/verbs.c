@@ -199,8 +199,8 @@ EXPORT_SYMBOL(ib_query_mr);
  *
  * Taking a window's binding back and ib_fmr_pool_unmap() let nobody in any more as they return, but
  * do not sleep, so a packet that was let in just before may still be copying. When this returns
- * there is none. It takes a grace period of RCU tasks, 150 ms or so, for any number of keys; for one
- * window or pool ib_dealloc_mw() and ib_flush_fmr_pool() are the quicker fences.
+ * there is none. It takes a grace period of RCU tasks, 150 ms or so, for any number of keys; for
+ * one window or pool ib_dealloc_mw() and ib_flush_fmr_pool() are the quicker fences.
  *
  * Context: process, may sleep.
  */

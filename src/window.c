@@ -569,7 +569,7 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 	return &w->mw;
 
 refuse:
-	err = ibmr_refuse(dev, why, "ib_alloc_mw(type %d)", type);
+	err = ibmr_refuse(dev, why, "%s(type %d)", __func__, type);
 	ibmr_exit(ipd);
 	if (w) {
 		put_stocks(w);

@@ -304,8 +304,9 @@ closer:
 EXPORT_SYMBOL(ib_mr_translate);
 
 /*
- * @from_region says which way. The device address is a kernel address: see its caller. The bytes are
- * the owner's and his peers', who may store to them meanwhile as while any device copies: data_race().
+ * @from_region says which way. The device address is a kernel address: see its caller. The bytes
+ * are the owner's and his peers', who may store to them meanwhile as while any device copies:
+ * data_race().
  */
 static void copy_run(u64 addr, void *buf, size_t len, bool from_region)
 {

@@ -9,8 +9,8 @@
  * The layout of struct ib_mw_bind has an epoch. IB_MR_EPOCH 1 (kernels up to 3.8) is flat, and
  * ib_alloc_mw() has no type; 2 (3.9 to 4.4) is the default. Define it before the include.
  *
- * Binding does not sleep and works with interrupts off; on PREEMPT_RT, where locks sleep, it may not
- * be called from sections that disable interrupts or preemption.
+ * Binding does not sleep and works with interrupts off; on PREEMPT_RT, where locks sleep, it may
+ * not be called from sections that disable interrupts or preemption.
  *
  * On soft RoCE a bound type 2 window is not tied to one queue pair: any queue pair of the PD's
  * peers may use its key.

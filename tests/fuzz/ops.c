@@ -123,7 +123,8 @@ void fz_region_rereg(struct fz_world *w, const struct fz_step *s)
 		access = fz_rights(s->a >> 16);
 	if (mask & IB_MR_REREG_ACCESS)
 		want.access = access;
-	fz_tell(w, "re-register %u: mask %#x, pd %u, %llu bytes, page %u + %u, at %#llx, access %#x",
+	fz_tell(w,
+		"re-register %u: mask %#x, pd %u, %llu bytes, page %u + %u, at %#llx, access %#x",
 		s->a % FZ_REGIONS, mask, want.pd, want.len, want.page[0], want.off, want.iova,
 		want.access);
 	must = mask && !r->bound &&

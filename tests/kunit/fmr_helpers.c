@@ -425,8 +425,8 @@ static int ibt_hold_pre(struct kprobe *kp, struct pt_regs *regs)
 static struct kprobe hold_probe;
 
 /*
- * The case's own thread must not be where the packet will be held. A tasklet runs where the packet is
- * sent from; of a workqueue that is not known, and the scheduler is left to move us away.
+ * The case's own thread must not be where the packet will be held. A tasklet runs where the packet
+ * is sent from; of a workqueue that is not known, and the scheduler is left to move us away.
  */
 void ibt_hold_elsewhere(void)
 {

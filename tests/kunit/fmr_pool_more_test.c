@@ -246,7 +246,7 @@ static void pool_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m.quarantine, 0U);
 }
 
-/* --- fail-nth over a pool's whole life, its worker's part included; calls are in failnth_fmr.c --- */
+/* --- fail-nth over a pool's whole life, its worker's part included; calls: failnth_fmr.c --- */
 
 /* What it returns is 0 or an error, and afterwards nothing is left of it. */
 static int sweep_pool(struct ib_pd *pd, u64 *list, struct ib_fmr_pool_param param)

@@ -113,8 +113,9 @@ static void listing_pool_plain(struct kunit *test)
 	int i;
 
 	ibt_table(test, &t);
-	pool = ibt_pool(test, pd, (struct ib_fmr_pool_param){ .access = RR | RW, .pool_size = FMRS,
-							      .max_pages_per_fmr = 12 });
+	pool = ibt_pool(test, pd,
+			(struct ib_fmr_pool_param){ .access = RR | RW, .pool_size = FMRS,
+						    .max_pages_per_fmr = 12 });
 	id = ibmr_pool_mag(pool)->listed.nr;
 	row = pool_row(test, &t, id);
 	KUNIT_ASSERT_NOT_NULL_MSG(test, row, "%s", t.text);
@@ -293,8 +294,9 @@ static void listing_magazines(struct kunit *test)
 	char id[16];
 
 	ibt_table(test, &t);
-	pool = ibt_pool(test, pd, (struct ib_fmr_pool_param){ .access = RR, .pool_size = 5,
-							      .max_pages_per_fmr = 3 });
+	pool = ibt_pool(test, pd,
+			(struct ib_fmr_pool_param){ .access = RR, .pool_size = 5,
+						    .max_pages_per_fmr = 3 });
 	mag = ibmr_pool_mag(pool);
 	fmr = ibt_pool_map(pool, list, 1, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(fmr));
@@ -458,9 +460,9 @@ static int load_thread(void *arg, int i)
 	while (!READ_ONCE(l->stop) && !err) {
 		/* Many readings, the last of which are looked at. */
 		snprintf(command, sizeof(command),
-			 "cd " IBT_DEBUGFS "; for i in 1 2 3 4 5 6 7 8; do "
-			 "for f in regions pools magazines windows; do "
-			 "dd if=$f of=/tmp/ibt-$f bs=%u 2> /dev/null || exit 1; done; done",
+			 "cd " IBT_DEBUGFS "; set -e; for i in 1 2 3 4 5 6 7 8; "
+			 "do for f in regions pools magazines windows; "
+			 "do dd if=$f of=/tmp/ibt-$f bs=%u 2> /dev/null; done; done",
 			 100 + l->reads * 37 % 977);
 		if (ibt_shell(command) || !load_read(l, "/tmp/ibt-regions", "lkey", lkey) ||
 		    !load_read(l, "/tmp/ibt-pools", "magazine", id) ||

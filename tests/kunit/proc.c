@@ -45,8 +45,8 @@ static void ibt_proc_free(struct kunit *test, void *arg)
 
 struct ibt_proc *ibt_proc(struct kunit *test, const char *script)
 {
-	char *sleeper[] = { "/bin/sleep", "100000", NULL };
-	char *shell[] = { "/bin/sh", "-c", (char *)script, NULL };
+	char *sleeper[3] = { "/bin/sleep", "100000", NULL };
+	char *shell[4] = { "/bin/sh", "-c", (char *)script, NULL };
 	struct ibt_proc *p = kzalloc(sizeof(*p), GFP_KERNEL);
 	struct subprocess_info *info;
 
@@ -203,7 +203,7 @@ struct ib_mr *ibt_reg_user(struct ibt_proc *p, struct ib_pd *pd, unsigned long s
 
 int ibt_shell(const char *command)
 {
-	char *shell[] = { "/bin/sh", "-c", (char *)command, NULL };
+	char *shell[4] = { "/bin/sh", "-c", (char *)command, NULL };
 
 	return call_usermodehelper(shell[0], shell, (char **)ibt_env, UMH_WAIT_PROC);
 }

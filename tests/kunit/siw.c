@@ -3,8 +3,8 @@
  * siw devices and connections: see siw.h.
  *
  * User space makes and deletes the devices, as an administrator would. They are found by their NIC,
- * since later kernels do not look them up by name. No reference is kept: nobody but the case deletes
- * them.
+ * since later kernels do not look them up by name. No reference is kept: nobody but the case
+ * deletes them.
  *
  * An iWARP WRITE is complete when it was sent, and a refusal ends the connection. So what a peer
  * wrote is looked at after a READ of the same place, which comes behind it.
@@ -63,11 +63,11 @@ struct ib_device *siw_device(struct kunit *test)
 	struct ib_device *dev;
 
 	/* The guest's ip does not take a name for the peer: it is the kernel's first, veth0. */
-	KUNIT_ASSERT_EQ(test, ibt_shell("modprobe veth && modprobe siw && "
+	KUNIT_ASSERT_EQ(test, ibt_shell("set -e; modprobe veth; modprobe siw; "
 					"ip link add ibt-siw0 type veth"), 0);
 	ibt_defer(test, siw_gone, NULL);
-	KUNIT_ASSERT_EQ(test, ibt_shell("ip addr add " SIW_ADDRESS "/24 dev ibt-siw0 && "
-					"ip link set veth0 up && ip link set ibt-siw0 up && "
+	KUNIT_ASSERT_EQ(test, ibt_shell("set -e; ip addr add " SIW_ADDRESS "/24 dev ibt-siw0; "
+					"ip link set veth0 up; ip link set ibt-siw0 up; "
 					"rdma link add ibt_siw type siw netdev ibt-siw0"), 0);
 	dev = on_nic(RDMA_DRIVER_SIW);
 	KUNIT_ASSERT_NOT_NULL(test, dev);

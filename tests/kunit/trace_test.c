@@ -39,8 +39,8 @@ static struct trace *trace_on(struct kunit *test)
 	t->text = vzalloc(ROOM);
 	ibt_defer(test, trace_off, t);
 	KUNIT_ASSERT_NOT_NULL(test, t->text);
-	KUNIT_ASSERT_EQ(test, ibt_shell("cd " IBT_TRACING " && echo 4096 > buffer_size_kb && "
-					"echo > trace && echo 1 > events/ib_mr/enable"), 0);
+	KUNIT_ASSERT_EQ(test, ibt_shell("set -e; cd " IBT_TRACING "; echo 4096 > buffer_size_kb; "
+					"echo > trace; echo 1 > events/ib_mr/enable"), 0);
 	return t;
 }
 
@@ -189,8 +189,9 @@ static void trace_pool(struct kunit *test)
 	struct ib_pool_fmr *fmr;
 	unsigned int id, i;
 
-	pool = ibt_pool(test, pd, (struct ib_fmr_pool_param){ .access = RR | RW, .pool_size = 2,
-							      .max_pages_per_fmr = 3 });
+	pool = ibt_pool(test, pd,
+			(struct ib_fmr_pool_param){ .access = RR | RW, .pool_size = 2,
+						    .max_pages_per_fmr = 3 });
 	id = ibmr_pool_mag(pool)->listed.nr;
 	fmr = ibt_pool_map(pool, list, 3, SZ_1M);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(fmr));
@@ -214,8 +215,9 @@ static void trace_pool(struct kunit *test)
 		KUNIT_ASSERT_FALSE(test, IS_ERR(fmr));
 		ib_fmr_pool_unmap(fmr);
 	}
-	KUNIT_EXPECT_TRUE(test, told(t, "ib_mr_rekeyed", "old_key", first) ||
-				told(t, "ib_mr_replaced", "key", first));
+	KUNIT_EXPECT_TRUE(test,
+			  told(t, "ib_mr_rekeyed", "old_key", first) ||
+			  told(t, "ib_mr_replaced", "key", first));
 
 	/* A flush replaces what was released. */
 	fmr = ibt_pool_map(pool, list, 1, 0);

@@ -224,7 +224,7 @@ static int rebind_storm(void *arg, int i)
 		err = ibt_bind(&w, 16 * i + n, 50, n & 1 ? RR : RW, 0);
 		if (err == -ENOMEM && again++ < 5000) {	/* the stock follows */
 			err = 0;
-			msleep(1);
+			usleep_range(1000, 2000);
 		}
 	}
 	ib_dealloc_mw(w.mw);
@@ -270,7 +270,7 @@ static int hammering(void *arg, int i)
 		u8 *mem = ibt_ptr(w->b, 0);
 
 		while (ibt_bind(o, 0, PAGE_SIZE, RW, 0))
-			msleep(1);
+			usleep_range(1000, 2000);
 		let_in = READ_ONCE(h->ok);
 		WRITE_ONCE(h->key, o->mw->rkey);
 		/* On a slow machine the peer takes its time to come, and some have to be let in. */

@@ -26,7 +26,7 @@ static int bind_patiently(struct ibt_win *w, size_t off, u64 len, int access, in
 		err = ibt_bind(w, off, len, access, send_flags);
 		if (err != -ENOMEM)
 			break;
-		msleep(1);
+		usleep_range(1000, 2000);
 	}
 	return err;
 }
@@ -39,7 +39,7 @@ static int bind_2_patiently(struct ibt_win *w, struct ib_mw *mw, size_t off, u64
 		err = ibt_bind_2(w, mw, off, len, access);
 		if (err != -ENOMEM)
 			break;
-		msleep(1);
+		usleep_range(1000, 2000);
 	}
 	return err;
 }
@@ -173,7 +173,7 @@ static int held_write(void *arg)
 	memset(h->p->req.buf, 0x57, PAGE_SIZE);
 	ibt_rdma(h->p, IBT_WRITE, h->p->req.buf, h->w->mw->rkey, h->w->base, 1000);
 	while (!kthread_should_stop())
-		msleep(1);
+		usleep_range(1000, 2000);
 	return 0;
 }
 
@@ -183,9 +183,10 @@ static int held_fence(void *arg)
 
 	h->err = h->rereg ? ib_rereg_phys_mr(h->w->mr, IB_MR_REREG_ACCESS, NULL, NULL, 0, LW, NULL)
 			  : ibt_dereg(h->w->test, h->w->mr);
+	/* What the call answered is read after this. */
 	smp_store_release(&h->returned, true);
 	while (!kthread_should_stop())
-		msleep(1);
+		usleep_range(1000, 2000);
 	return 0;
 }
 
@@ -230,13 +231,14 @@ static void region_fences(struct kunit *test, bool rereg)
 	KUNIT_EXPECT_EQ(test, ibt_bind(&w, 0, 0, 0, 0), 0);
 	fence = run_on(test, cpumask_first(cpu_online_mask), held_fence, &h);
 	msleep(400);	/* more than a grace period */
-	KUNIT_EXPECT_FALSE_MSG(test, smp_load_acquire(&h.returned),
+	KUNIT_EXPECT_FALSE_MSG(test, READ_ONCE(h.returned),
 			       "it returned while a packet was under way");
 	ibt_release();
 	run_end(writer);
 	KUNIT_EXPECT_FALSE_MSG(test, ibt_hold_expired(), "it was not held to the end");
+	/* Pairs with held_fence(). */
 	for (tries = 0; tries < 1000 && !smp_load_acquire(&h.returned); tries++)
-		msleep(10);
+		usleep_range(10000, 20000);
 	KUNIT_EXPECT_TRUE(test, h.returned);
 	KUNIT_EXPECT_EQ(test, h.err, 0);
 	run_end(fence);
@@ -425,11 +427,11 @@ static int signalled_storm(void *arg, int i)
 			if (wc.status || wc.opcode != IB_WC_BIND_MW || wc.wr_id != next)
 				return -EIO;
 			next++;
-		} else if (++tries > 100000) {
-			return -ETIMEDOUT;
-		} else {
-			usleep_range(20, 200);
+			continue;
 		}
+		if (++tries > 100000)
+			return -ETIMEDOUT;
+		usleep_range(20, 200);
 	}
 	return 0;
 }

@@ -161,8 +161,8 @@ static inline bool station_reply(struct station *st, const struct ib_wc *wc, str
 }
 
 /*
- * The stock of a pool, or of windows, follows demand: a burst may find it empty, and comes again, as
- * a command that a classic ULP puts back into its queue.
+ * The stock of a pool, or of windows, follows demand: a burst may find it empty, and comes again,
+ * as a command that a classic ULP puts back into its queue.
  */
 static inline bool station_again(int err, unsigned int *tries)
 {

@@ -159,7 +159,7 @@ static int skel_open(struct skel_dev *dev)
 		if (!dev->pages[i])
 			return -ENOMEM;
 	}
-	/* MW_BIND, and the local write that a window for writing needs; a peer alone may only read */
+	/* MW_BIND, and local write, which a window for writing needs; a peer may only read */
 	dev->mr = ib_mr_reg_kernel(dev->pd, dev->ctrl, CTRL_SIZE, IB_ACCESS_LOCAL_WRITE |
 				   IB_ACCESS_REMOTE_READ | IB_ACCESS_MW_BIND, NULL);
 	if (IS_ERR(dev->mr))

@@ -16,7 +16,7 @@ struct skel_peer {
 	u64 dma;
 };
 
-/* Makes both ends, ours in @pd, and @size bytes of memory for the peer; after a failure close it. */
+/* Makes both ends, ours in @pd, and @size bytes of memory for the peer; if it fails close it. */
 int skel_peer_open(struct skel_peer *peer, struct ib_pd *pd, size_t size);
 void skel_peer_close(struct skel_peer *peer);
 
