@@ -24,19 +24,22 @@ die() {
 
 elapsed() { printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); }
 
-# progress LABEL LOG: reads a kbuild output on stdin, keeps it in LOG and says every ten seconds how far it is.
+# progress LABEL LOG [DULL]: reads a kbuild output on stdin, keeps it in LOG and says every ten seconds how far it is. With
+# DULL it passes on the lines which that expression does not match.
 progress() {
-	local label=$1 log=$2 line n=0 start=$SECONDS next=$((SECONDS + 10))
+	local label=$1 log=$2 dull=${3:-.*} line n=0 start=$SECONDS next=$((SECONDS + 10)) said=
 	: > "$log"
 	while IFS= read -r line; do
 		printf '%s\n' "$line" >> "$log"
+		[[ $line =~ $dull ]] || printf '%s\n' "$line"
 		case $line in "  CC "*|"  CC [M]"*|"  AS "*|"  LD "*|"  HOSTCC "*) n=$((n + 1)) ;; esac
 		if [ "$SECONDS" -ge "$next" ]; then
 			next=$((SECONDS + 10))
+			said=yes
 			say "$label: $n objects, $(elapsed $((SECONDS - start)))"
 		fi
 	done
-	say "$label: $n objects in $(elapsed $((SECONDS - start)))"
+	[ -z "$said" ] || say "$label: $n objects in $(elapsed $((SECONDS - start)))"
 }
 
 # hold LOCKNAME: waits for and keeps a lock until this process ends, so that two callers do not do the same work twice.

@@ -57,9 +57,9 @@ static struct ib_client ibt_client = {
 
 /*
  * The parameter `filter`: only cases whose "suite.case" it matches, `*` standing for anything; one
- * of several, with commas between them. On
- * 6.1 the suites run before the parameters are parsed, so there the text is looked for in the
- * module's arguments as they were given.
+ * of several, with commas between them. The suite's prefix, IBT_PREFIX, may be left out. On 6.1 the
+ * suites run before the parameters are parsed, so there the text is looked for in the module's
+ * arguments as they were given.
  */
 static char *ibt_filter;
 module_param_named(filter, ibt_filter, charp, 0444);
@@ -96,7 +96,7 @@ static bool ibt_wanted(const char *suite, const char *name)
 	scnprintf(full, sizeof(full), "%s.%s", suite, name);
 	for (;; pat += len + 1) {
 		len = strcspn(pat, ", ");
-		if (ibt_glob(pat, len, full))
+		if (ibt_glob(pat, len, full) || ibt_glob(pat, len, full + strlen(IBT_PREFIX)))
 			return true;
 		if (pat[len] != ',')
 			return false;
@@ -573,7 +573,8 @@ void ibt_refusal_end(struct kunit *test, struct ibt_refusal *r, enum ib_mr_reaso
 		KUNIT_EXPECT_EQ_MSG(test, now - r->count[i], (u64)(i == why),
 				    "refusals for %s, of: %s", ib_mr_reason_name(i), what);
 	}
-	KUNIT_EXPECT_EQ_MSG(test, ibt_regions(test, &settled), r->regions, "regions after: %s", what);
+	KUNIT_EXPECT_EQ_MSG(test, ibt_regions(test, &settled), r->regions, "regions after: %s",
+			    what);
 	if (settled && r->settled)
 		KUNIT_EXPECT_EQ_MSG(test, ibt_objects(test, RDMA_RESTRACK_MR), r->mrs,
 				    "driver MRs after: %s", what);

@@ -55,9 +55,11 @@ extern struct path ibt_root;
 /* The module parameter `slow`: loops as long as a night allows. */
 extern bool ibt_slow;
 
+#define IBT_PREFIX "ib_mr_"
+
 #define IBT_SUITE(_name, _cases)			\
 	static struct kunit_suite _name##_suite = {	\
-		.name = "ib_mr_" #_name,		\
+		.name = IBT_PREFIX #_name,		\
 		.suite_init = ibt_suite_init,		\
 		.suite_exit = ibt_suite_exit,		\
 		.init = ibt_init,			\
