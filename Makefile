@@ -166,7 +166,7 @@ help:
 	@echo 'make install           module, headers, Module.symvers and tools [PREFIX=/usr/local] [DESTDIR=]; make uninstall'
 	@echo 'make ulp NAME=x        a ULP to start from, in ../x or DIR='
 	@echo 'make docs              the manual of the exported calls, HTML and man pages, in build/docs/; make docs-check'
-	@echo 'make deb               the Debian packages ib-mr-dkms and ib-mr-dev, in build/deb/'
+	@echo 'make deb               the Debian packages ib-mr-dkms, ib-mr-dev and ib-mr-tools, in build/deb/'
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
 	@echo 'make check-all         the same on 6.1-debug, 6.12-debug, 7-debug, then the demo on 6.1, 6.12, 6.1-rt, 6.1-cloud: hours'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # What scripts/dkms-test does in its own Debian: dkms by hand, a kernel's update, a name that somebody else exports, and
-# the two packages from their making to their purge. /see has the sources; /etc/ib_mr-kernels names two kernels, the
+# the packages from their making to their purge. /see has the sources; /etc/ib_mr-kernels names two kernels, the
 # first of which has its headers installed. A row is one statement; what led to a false one is shown below it. Its
 # arguments name parts to be done, and none means all; each part leaves things as it found them.
 
@@ -141,8 +141,7 @@ part_packages() {
 	row "make deb, and lintian has no objection" make deb
 	row "a build leaves the sources as they were" sh -c "cp -r /see /root/clean && cd /root/clean && dpkg-buildpackage -us -uc -b &&
 		debian/rules clean && diff -r /see /root/clean"
-	row "both are installed" apt-get -q install -y ./build/deb/ib-mr-dkms_"$version"_all.deb \
-		./build/deb/ib-mr-dev_"$version"_all.deb
+	row "all three are installed" apt-get -q install -y ./build/deb/ib-mr-{dkms,dev,tools}_"$version"_all.deb
 	row "dkms built the module for $first" installed "$first" "$version"
 	row "and for $second" installed "$second" "$version"
 	cp -r /usr/share/doc/ib-mr-dev/examples /root/hello
@@ -152,13 +151,18 @@ part_packages() {
 			"$(modprobe --dump-modversions /root/hello/hello.ko | awk '$2 == "ib_mr_reg_kernel" { print $1 }')" \
 			"$(awk '$2 == "ib_mr_reg_kernel" { print $1 }' "/var/lib/dkms/ib_mr/kernel-$k-$machine/module/Module.symvers")"
 	done
+	row "ibmr shows what was captured of a device" is "$(ibmr --root tests/ibmr/root regions)" "$(cat tests/ibmr/root/rxe0/regions)"
+	row "and says that here is none" sh -c 'ibmr stats; [ $? = 3 ]'
+	row "man ibmr" says 'shows in debugfs' man ibmr
+	row "bash completes it" is magazines "$(bash -c '. /usr/share/bash-completion/completions/ibmr
+		COMP_WORDS=(ibmr ma) COMP_CWORD=1; _ibmr; echo "${COMPREPLY[@]}"')"
 	cp -r /root/src /root/later
 	another_version /root/later "$version.1"
 	row "a later version's packages" make -C /root/later deb
 	row "the upgrade" apt-get -q install -y /root/later/build/deb/*.deb
 	row "$version.1 is what modprobe finds" installed "$second" "$version.1"
 	row "the old version's module and source are gone" sh -c "! find /usr/src /var/lib/dkms -name 'ib_mr-$version' -o -path '*/ib_mr/$version' | grep ."
-	row "the purge" apt-get -q purge -y ib-mr-dkms ib-mr-dev
+	row "the purge" apt-get -q purge -y ib-mr-dkms ib-mr-dev ib-mr-tools
 	row "nothing of ib_mr is left" nothing
 	files > /root/after
 	row "nor any other file" diff /root/before /root/after
