@@ -32,7 +32,7 @@ progress() {
 	while IFS= read -r line; do
 		printf '%s\n' "$line" >> "$log"
 		[[ $line =~ $dull ]] || printf '%s\n' "$line"
-		case $line in "  CC "*|"  CC [M]"*|"  AS "*|"  LD "*|"  HOSTCC "*) n=$((n + 1)) ;; esac
+		case $line in "  CC "*|"  AS "*|"  LD "*|"  HOSTCC "*) n=$((n + 1)) ;; esac
 		if [ "$SECONDS" -ge "$next" ]; then
 			next=$((SECONDS + 10))
 			said=yes

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""ibmr against files as src/listing.c writes them (tests/ibmr/root), and against roots that are broken in each way a person
-may meet. What is expected is computed here from those files by other means than ibmr's own. Live, in a guest, ibmr is run
-by scripts/demo2.
+"""ibmr against files that were captured in a guest (tests/ibmr/root), and against roots that are broken in each way a person
+may meet. What is expected is computed here from those files by other means than ibmr's own. They come from scripts/demo2,
+which also runs ibmr live, and fails when the kernel's tables have other columns than these.
 """
 
 import importlib.machinery
