@@ -9,10 +9,15 @@ since unpacking in an emulated CPU costs more than copying.
 
 import hashlib
 import os
+import py_compile
 import re
 import shutil
 import stat
 import subprocess
+import sys
+import sysconfig
+import time
+import zipfile
 from pathlib import Path
 
 # Programs of the guest beside busybox, and what they open at run time without naming it to the linker.
@@ -29,6 +34,8 @@ LOADED = ['virtio_pci', 'virtio_console', *NICS, 'crc32_generic', 'ib_core', 'ib
           'rdma_ucm', 'rdma_rxe']
 PRESENT = ['siw', 'crc32c_generic', 'veth', 'loop', 'ext2', 'ext4', 'kunit', 'configfs', 'ib_umad', 'nvmet-rdma', 'nvme-rdma']
 OPTIONAL = {'crc32_generic', *NICS, *PRESENT}
+
+PYTHON_ZIP = '/lab/python.zip'
 
 
 class Problem(Exception):
@@ -105,6 +112,25 @@ def libraries(path):
     if lost:
         raise Problem(f'{path} needs {", ".join(lost)}, which this machine does not have\nnext: install it, or link it statically')
     return re.findall(r'(?:=> )?(/\S+) \(0x', done.stdout)
+
+
+# What ibmr imports, and what those import late.
+IMPORTS = ('argparse errno json os pathlib re sys time gettext locale shutil traceback linecache tokenize encodings.ascii '
+           'encodings.latin_1 encodings.utf_8 zipimport site').split()
+
+
+def ibmr(script, folder):
+    """Entries for ibmr: itself, this machine's python3, and what they need of its library, compiled, in one archive."""
+    code = f'import {", ".join(IMPORTS)}; print(*(m.__file__ for m in sys.modules.values() if getattr(m, "__file__", 0)), sep="\\n")'
+    done = subprocess.run([sys.executable, '-I', '-c', code], capture_output=True, text=True, check=True)
+    target, source = folder / 'python.zip', Path(sysconfig.get_path('stdlib'))
+    with zipfile.ZipFile(target, 'w') as archive:       # stored: it unpacks without zlib
+        for path in sorted(set(map(Path, done.stdout.split()))):
+            if path.suffix == '.py' and source in path.parents and 'packages' not in str(path):
+                compiled = py_compile.compile(str(path), cfile=str(folder / 'module.pyc'), doraise=True)
+                archive.write(compiled, path.relative_to(source).with_suffix('.pyc'))
+    python = [('/usr/bin/python3', sys.executable), *((lib, lib) for lib in libraries(sys.executable))]
+    return [('/usr/sbin/ibmr', script), (PYTHON_ZIP, str(target)), *python]
 
 
 def modprobe_order(kernel, name):
@@ -194,6 +220,7 @@ def base(kernel, cache, init):
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f'{kernel["NAME"]}+{key.hexdigest()[:16]}.cpio'
     if target.exists():
+        os.utime(target)
         return target
     part = folder / f'{target.name}.{os.getpid()}'
     with open(part, 'wb') as out:
@@ -218,8 +245,9 @@ def base(kernel, cache, init):
             archive.data(f'/lib/modules/{kernel["RELEASE"]}/{name}', text)
         archive.data('/lab/load', ''.join(f'{p}\n' for p in load))
         archive.end()
-    for old in folder.glob(f'{kernel["NAME"]}+*.cpio'):
-        old.unlink(missing_ok=True)
+    for old in folder.glob(f'{kernel["NAME"]}+*.cpio'):     # that of another clone may be in use
+        if time.time() - old.stat().st_mtime > 7 * 86400:
+            old.unlink(missing_ok=True)
     part.rename(target)
     return target
 

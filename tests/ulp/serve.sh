@@ -8,7 +8,6 @@
 out=/results/demo2-ulp
 debugfs=/sys/kernel/debug/ib_mr
 mkdir -p $out
-export PYTHONHOME=/usr PYTHONPATH=/root/python.zip
 
 cd /sys/kernel/tracing || exit 1
 echo 4096 > buffer_size_kb
@@ -28,7 +27,7 @@ kill $!
 ibmr() {
 	name=$1
 	shift
-	python3 /root/ibmr "$@" > "$out/$name" 2> "$out/$name.err"
+	command ibmr "$@" > "$out/$name" 2> "$out/$name.err"
 	echo "$name $?" >> $out/status
 }
 for what in regions pools windows magazines dma stats; do
