@@ -34,9 +34,13 @@ endif
 # depmod out where there is no System.map, as in Debian's headers.
 MODDIR = $(DESTDIR)/lib/modules/$(KREL)/updates/ib_mr
 
+# Debian's headers name a key that its builders alone have. The kernel would try to sign, complain of OpenSSL, and go on.
+SIG_KEY = $(patsubst "%",%,$(shell sed -n 's/^CONFIG_MODULE_SIG_KEY=//p' $(KDIR)/include/config/auto.conf))
+UNSIGNED = $(if $(filter pkcs11:%,$(SIG_KEY))$(wildcard $(SIG_KEY) $(KDIR)/$(SIG_KEY)),,CONFIG_MODULE_SIG_ALL=)
+
 install: modules install-headers install-tools
 	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_IB_MR=m KERNELRELEASE=$(KREL) INSTALL_MOD_PATH=$(DESTDIR) \
-		INSTALL_MOD_DIR=updates/ib_mr modules_install
+		INSTALL_MOD_DIR=updates/ib_mr $(UNSIGNED) modules_install
 	install -D -m 644 Module.symvers $(DESTDIR)$(PREFIX)/lib/ib_mr/$(KREL)/Module.symvers
 	$(if $(DESTDIR),,depmod -a $(KREL))
 

@@ -68,6 +68,18 @@ export_tree() {
 	fi
 }
 
+# link_sources FOLDER: links to our sources in it, each in its place, for kbuild to put its objects beside. Only to what is
+# source: a plain `make` leaves objects beside ours, and those are for another kernel.
+link_sources() {
+	local to=$1 part sources=(\( -name '*.[ch]' -o -name '*.mk' -o -name Kbuild -o -name Kconfig \) ! -name '*.mod.c')
+	find "$to" -type l \( ! \( "${sources[@]}" \) -o -xtype l \) -delete
+	find "$repo"/{src,include,tests/{kunit,ulp,bench,fuzz}} -type d -print0 | while IFS= read -r -d '' part; do
+		mkdir -p "$to/${part#"$repo/"}"
+		find "$part" -maxdepth 1 -type f "${sources[@]}" -exec ln -sf -t "$to/${part#"$repo/"}" '{}' +
+	done
+	ln -sf -t "$to" "$repo/Kbuild" "$repo/Kconfig"
+}
+
 # the version of ib_mr
 version() { sed -n 's/^#define IB_MR_VERSION "\(.*\)"/\1/p' "$repo/include/rdma/ib_mr.h"; }
 
