@@ -30,6 +30,14 @@ static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned long nr)
 	       (nr > 8 && pages[nr - 1] - pages[nr - 2] == PAGE_SIZE);
 }
 
+static __always_inline void ibmr_fmr_fill4(struct scatterlist *sg, const u64 *pages)
+{
+	sg_dma_address(&sg[0]) = pages[0];
+	sg_dma_address(&sg[1]) = pages[1];
+	sg_dma_address(&sg[2]) = pages[2];
+	sg_dma_address(&sg[3]) = pages[3];
+}
+
 /**
  * ibmr_fmr_map_plain() - live-map a list of pages of PAGE_SIZE
  * @drv: MR, armed and parked
@@ -37,10 +45,11 @@ static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned long nr)
  * @nr: its entries
  * @iova: address of the first byte
  *
- * The common list has single pages here and there, and goes as it is, eight at a time. An address
- * with an offset in its page, which classic drivers did not look at, makes the driver stop there
- * (it is no neighbour of the one before it, which ends with a page); that list, as any other, goes
- * the longer way.
+ * The common list has single pages here and there, and goes as it is, in steps of a fixed size; the
+ * last step ends with the list and may write again what the one before it wrote, which is shorter
+ * than to tell what is left. An address with an offset in its page, which classic drivers did not
+ * look at, makes the driver stop there (it is no neighbour of the one before it, which ends with a
+ * page); that list, as any other, goes the longer way.
  *
  * Context: as for ibmr_live_map(). @nr is at most IBMR_LIVE_PAGES.
  * Return: whether all of it was mapped.
@@ -48,8 +57,8 @@ static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned long nr)
 static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pages,
 					       unsigned long nr, u64 iova)
 {
-	struct scatterlist *plain = this_cpu_ptr(ibmr_plain)->sgl, *sg = plain;
-	const u64 *page = pages, *end = pages + nr;
+	struct scatterlist *sg = this_cpu_ptr(ibmr_plain)->sgl;
+	unsigned long at;
 	int n;
 
 	if (ibmr_should_fail(IBMR_FAULT_DEVICE))
@@ -58,36 +67,25 @@ static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pag
 		goto map;
 	if (unlikely(ibmr_fmr_touch(pages, nr)))
 		return ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
-	if (nr & 1)
-		sg_dma_address(sg++) = *page++;
-	if (nr & 2) {
-		sg_dma_address(&sg[0]) = page[0];
-		sg_dma_address(&sg[1]) = page[1];
-		page += 2;
-		sg += 2;
-	}
-	if (nr & 4) {
-		sg_dma_address(&sg[0]) = page[0];
-		sg_dma_address(&sg[1]) = page[1];
-		sg_dma_address(&sg[2]) = page[2];
-		sg_dma_address(&sg[3]) = page[3];
-		page += 4;
-		sg += 4;
-	}
-	for (; page != end; page += 8, sg += 8) {
-		sg_dma_address(&sg[0]) = page[0];
-		sg_dma_address(&sg[1]) = page[1];
-		sg_dma_address(&sg[2]) = page[2];
-		sg_dma_address(&sg[3]) = page[3];
-		sg_dma_address(&sg[4]) = page[4];
-		sg_dma_address(&sg[5]) = page[5];
-		sg_dma_address(&sg[6]) = page[6];
-		sg_dma_address(&sg[7]) = page[7];
+	if (nr <= 4) {
+		sg_dma_address(&sg[1]) = pages[1];
+		sg_dma_address(&sg[nr - 2]) = pages[nr - 2];
+		sg_dma_address(&sg[nr - 1]) = pages[nr - 1];
+	} else if (nr <= 8) {
+		ibmr_fmr_fill4(&sg[0], &pages[0]);
+		ibmr_fmr_fill4(&sg[nr - 4], &pages[nr - 4]);
+	} else {
+		for (at = 0; at < nr - 8; at += 8) {
+			ibmr_fmr_fill4(&sg[at], &pages[at]);
+			ibmr_fmr_fill4(&sg[at + 4], &pages[at + 4]);
+		}
+		ibmr_fmr_fill4(&sg[nr - 8], &pages[nr - 8]);
+		ibmr_fmr_fill4(&sg[nr - 4], &pages[nr - 4]);
 	}
 map:
-	sg_dma_address(plain) = *pages & PAGE_MASK;
+	sg_dma_address(&sg[0]) = pages[0] & PAGE_MASK;
 	ibmr_lockdep_off();
-	n = ibmr_map_mr_sg(drv, plain, nr, PAGE_SIZE);
+	n = ibmr_map_mr_sg(drv, sg, nr, PAGE_SIZE);
 	ibmr_lockdep_on();
 	if (likely(n == (int)nr && drv->length == nr << PAGE_SHIFT)) {
 		ibmr_driver_reads(WRITE_ONCE(drv->iova, iova));

@@ -297,6 +297,24 @@ static void fmr_512_pages(struct kunit *test)
 	}
 }
 
+/* Lists are handed over in steps of several pages: each length, from pages the last one had not. */
+static void fmr_every_length(struct kunit *test)
+{
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibt_pair *p = ibt_pair(test, pd);
+	struct ib_fmr *fmr = ibt_fmr(test, pd, FMR_ALL, 27, 27);
+	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, 54 * PG, 1);
+	u64 *list = ibt_page_list(test, b);
+	int n;
+
+	for (n = 1; n <= 27; n++) {
+		int first = n & 1 ? 0 : 27;
+
+		KUNIT_ASSERT_EQ_MSG(test, ib_map_phys_fmr(fmr, list + first, n, 0), 0, "%d", n);
+		ibt_expect_key(p, fmr->rkey, 0, b, first * PG, n * PG);
+	}
+}
+
 static void fmr_atomics(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test);
@@ -506,6 +524,7 @@ static struct kunit_case fmr_cases[] = {
 	KUNIT_CASE(fmr_misaligned_entries),
 	KUNIT_CASE(fmr_large_pages),
 	KUNIT_CASE(fmr_512_pages),
+	KUNIT_CASE(fmr_every_length),
 	KUNIT_CASE(fmr_atomics),
 	KUNIT_CASE(fmr_again),
 	KUNIT_CASE(fmr_unmap_nothing),

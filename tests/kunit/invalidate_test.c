@@ -2,7 +2,7 @@
 /*
  * Keys that a work request of somebody else's made dead. Soft RoCE looks at the key alone, so a
  * peer reaches into other protection domains, and by guessing into the stock of armed MRs. The
- * fuzzer found the first two.
+ * fuzzer found the first.
  */
 #include <linux/delay.h>
 #include "fmr_helpers.h"
