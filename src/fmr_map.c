@@ -385,6 +385,27 @@ static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u6
 	return why ? pool_refuse(pool, why, call) : &e->pub;
 }
 
+/*
+ * The ends of the short way that are not the usual one. They are functions so that neither the pool
+ * nor the MR has to be kept for them while the driver maps.
+ */
+static noinline struct ib_pool_fmr *plain_none(struct ib_fmr_pool *pool, unsigned long flags)
+{
+	enum ib_mr_reason why = none_taken(pool);
+
+	ibmr_live_end(flags);
+	return pool_refuse(pool, why, "ib_fmr_pool_map_phys");
+}
+
+static noinline struct ib_pool_fmr *plain_failed(struct pool_entry *e, unsigned long flags)
+{
+	struct ib_fmr_pool *pool = e->pub.pool;
+
+	untake_plain(pool, e);
+	ibmr_live_end(flags);
+	return pool_refuse(pool, IB_MR_WHY_FMR_ARGS, "ib_fmr_pool_map_phys");
+}
+
 /**
  * ib_fmr_pool_map_phys() - map an FMR of a pool
  * @pool: pool
@@ -401,40 +422,28 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 {
 	unsigned long nr = (unsigned int)list_len;
 	struct pool_entry *e;
-	struct ibmr_armed *a;
-	enum ib_mr_reason why;
 	unsigned long flags;
 	struct ib_mr *drv;
 
 	if (unlikely((unsigned int)nr - 1 >= pool->short_pages ||
-		     offset_in_page(io_virtual_address) || READ_ONCE(ibmr_fail_map) ||
-		     io_virtual_address > IBMR_IOVA_PLAIN))
+		     offset_in_page(io_virtual_address) ||
+		     io_virtual_address >= READ_ONCE(ibmr_short_iova)))
 		return map_other(pool, page_list, list_len, io_virtual_address);
 	OPTIMIZER_HIDE_VAR(nr);		/* one register for it, not two */
 
 	ibmr_live_begin(&flags);
 	e = take_plain(pool);
-	if (unlikely(!e)) {
-		why = none_taken(pool);
-		goto refuse;
-	}
-	a = e->armed;
-	drv = a->drv;
-	tell(e, a, io_virtual_address);
-	if (unlikely(!ibmr_fmr_map_plain(drv, page_list, nr, io_virtual_address))) {
-		untake_plain(e->pub.pool, e);
-		why = IB_MR_WHY_FMR_ARGS;
-		goto refuse;
-	}
+	if (unlikely(!e))
+		return plain_none(pool, flags);
+	drv = e->armed->drv;
+	tell(e, e->armed, io_virtual_address);
+	if (unlikely(!ibmr_fmr_map_plain(drv, page_list, nr, io_virtual_address)))
+		return plain_failed(e, flags);
 	ibmr_publish(drv, e->fmr.pd);
 	if (tracepoint_enabled(ib_mr_mapped))
-		ibmr_trace_mapped(drv, a->mag, a->key);
+		ibmr_trace_mapped(drv, e->armed->mag, e->armed->key);
 	ibmr_live_end(flags);
 	return &e->pub;
-
-refuse:
-	ibmr_live_end(flags);
-	return pool_refuse(pool, why, __func__);
 }
 EXPORT_SYMBOL(ib_fmr_pool_map_phys);
 

@@ -53,9 +53,33 @@ module_param_named(stock_limit, ibmr_stock_limit, uint, 0644);
 MODULE_PARM_DESC(stock_limit,
 		 "most armed MRs of one magazine (0: four times what was promised, and 1024)");
 
+/*
+ * Maps below this address may go the short way. None may while maps are to fail, so that it costs
+ * the short way nothing to be told.
+ */
+u64 ibmr_short_iova __read_mostly = IBMR_IOVA_PLAIN;
 unsigned int ibmr_fail_map;
-IBMR_EXPORT_INTERNAL(ibmr_fail_map);
-module_param_named(fail_map, ibmr_fail_map, uint, 0644);
+
+void ibmr_set_fail_map(unsigned int every)
+{
+	WRITE_ONCE(ibmr_fail_map, every);
+	WRITE_ONCE(ibmr_short_iova, every ? 0 : IBMR_IOVA_PLAIN);
+}
+IBMR_EXPORT_INTERNAL(ibmr_set_fail_map);
+
+static int set_fail_map(const char *text, const struct kernel_param *kp)
+{
+	unsigned int every;
+	int err = kstrtouint(text, 0, &every);
+
+	if (!err)
+		ibmr_set_fail_map(every);
+	return err;
+}
+
+static const struct kernel_param_ops fail_map_ops = { .set = set_fail_map, .get = param_get_uint };
+module_param_cb(fail_map, &fail_map_ops, &ibmr_fail_map, 0644);
+__MODULE_PARM_TYPE(fail_map, "uint");
 MODULE_PARM_DESC(fail_map, "let every n-th map fail with -EAGAIN (for tests; 0: none)");
 
 bool ibmr_no_fmr;
@@ -126,7 +150,7 @@ void ibmr_mag_spoiled(struct ibmr_mag *mag)
 	ibmr_mag_kick(mag);
 }
 
-void ibmr_mag_hold(struct ibmr_mag *mag)
+static void mag_hold(struct ibmr_mag *mag)
 {
 	refcount_inc(&mag->refs);
 }
@@ -223,7 +247,7 @@ static void mag_work(struct work_struct *work)
 	spin_unlock_irq(&mag->lock);
 
 	if (wait) {
-		ibmr_mag_hold(mag);
+		mag_hold(mag);
 		call_rcu_tasks(&mag->grace, grace_over);
 	}
 	ibmr_arm_rekey(mag, &again);

@@ -181,7 +181,6 @@ void ibmr_mag_unpromise(struct ibmr_mag *mag, unsigned int fewer);
 void ibmr_mag_fence(struct ibmr_mag *mag, struct ibmr_stack *withdrawn);	/* sleeps */
 void ibmr_mag_flush(struct ibmr_mag *mag);					/* sleeps */
 void ibmr_mags_fence(struct ibmr_dev *dev, const void *tag);			/* sleeps */
-void ibmr_mag_hold(struct ibmr_mag *mag);
 void ibmr_mag_drop(struct ibmr_mag *mag);
 void ibmr_mag_empty(struct ibmr_mag *mag);
 void ibmr_mag_kick(struct ibmr_mag *mag);
@@ -196,8 +195,10 @@ void ibmr_mags_exit(void);
 extern struct workqueue_struct *ibmr_pool_wq;
 extern bool ibmr_force_replace;
 extern unsigned int ibmr_fail_map;
+extern u64 ibmr_short_iova;
 extern bool ibmr_no_fmr;
 extern unsigned int ibmr_stock_limit;
+void ibmr_set_fail_map(unsigned int every);
 bool ibmr_map_fails(void);
 #ifdef CONFIG_IB_MR_DEBUG
 enum ib_mr_reason ibmr_mag_verdict(struct ib_device *device, enum ib_mr_reason why);

@@ -83,10 +83,10 @@ static void context_fmr(struct kunit *test)
 	ibt_in_context(test, ctx, call_map, &c);
 	KUNIT_EXPECT_EQ(test, c.err, -EINVAL);
 	c.n = 4;
-	ibt_set(test, &ibmr_fail_map, 1);
+	ibt_fail_map(test, 1);
 	ibt_in_context(test, ctx, call_map, &c);
 	KUNIT_EXPECT_EQ(test, c.err, -EAGAIN);
-	ibt_set(test, &ibmr_fail_map, 0);
+	ibt_fail_map(test, 0);
 	ibt_expect_key(p, old, 0, b, 0, 4 * PG);
 }
 

@@ -184,6 +184,30 @@ static void pool_local_key(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ibt_local_error(ibt_local(p, IBT_WRITE, key, SZ_1M, 8)));
 }
 
+/* The parameter fail_map stops the short way, too, whatever the address, and is gone when it is 0. */
+static void pool_fail_map(struct kunit *test)
+{
+	static const u64 iovas[] = { 0, SZ_1G, -BIT_ULL(33) };
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibt_pair *p = ibt_pair(test, pd);
+	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, 4 * PG, 1);
+	struct ib_fmr_pool *pool = ibt_pool(test, pd, plain);
+	u64 *list = ibt_page_list(test, b);
+	struct ib_pool_fmr *fmr;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(iovas); i++) {
+		ibt_fail_map(test, 1);
+		fmr = ib_fmr_pool_map_phys(pool, list, 4, iovas[i]);
+		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(fmr), -EAGAIN);
+		ibt_fail_map(test, 0);
+		fmr = ib_fmr_pool_map_phys(pool, list, 4, iovas[i]);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(fmr));
+		ibt_expect_key(p, fmr->fmr->rkey, iovas[i], b, 0, 4 * PG);
+		ib_fmr_pool_unmap(fmr);
+	}
+}
+
 /* --- cache --- */
 
 /* A hit is the same iova, length and list, and nothing less; it is the same key. */
@@ -501,6 +525,7 @@ static struct kunit_case fmr_pool_cases[] = {
 	KUNIT_CASE_PARAM(pool_map_refused, pool_map_gen_params),
 	KUNIT_CASE(pool_fills),
 	KUNIT_CASE(pool_local_key),
+	KUNIT_CASE(pool_fail_map),
 	KUNIT_CASE(cache_hits),
 	KUNIT_CASE(cache_is_lru),
 	KUNIT_CASE(cache_spares_users),
