@@ -219,30 +219,6 @@ enum ib_mr_reason ibmr_feed_sg(struct ibmr_pagevec_builder *b, const void *sg_li
 IBMR_EXPORT_INTERNAL(ibmr_feed_sg);
 
 /**
- * ibmr_pagevec_find() - the run that holds a byte
- * @pv: vector, not empty
- * @offset: byte in it, below @pv->length
- *
- * Context: any; O(log runs).
- * Return: index of the run.
- */
-u32 ibmr_pagevec_find(const struct ibmr_pagevec *pv, u64 offset)
-{
-	const struct ibmr_run *run = pv->runs;
-	u32 nr = pv->nr;
-
-	/* No branch but the loop's: which half it is nobody can foretell. */
-	while (nr > 1) {
-		u32 half = nr / 2;
-
-		run = run[half].start <= offset ? run + half : run;
-		nr -= half;
-	}
-	return run - pv->runs;
-}
-IBMR_EXPORT_INTERNAL(ibmr_pagevec_find);
-
-/**
  * ibmr_pagevec_block() - the largest block that carries the vector
  * @pv: vector
  * @iova: address the first byte is to have
@@ -385,7 +361,7 @@ IBMR_EXPORT_INTERNAL(ibmr_pagevec_to_sg);
 unsigned int ibmr_pagevec_slice(const struct ibmr_pagevec *pv, u64 offset, u64 length,
 				struct scatterlist *sgl, unsigned int max, u64 *inner)
 {
-	u32 i = ibmr_pagevec_find(pv, offset);
+	size_t i = ibmr_pagevec_find(pv, offset);
 	u64 skip = offset - pv->runs[i].start;
 	unsigned int n = 0;
 

@@ -2,7 +2,7 @@
 #ifndef IBMR_PAGEVEC_H
 #define IBMR_PAGEVEC_H
 
-#include <linux/math64.h>
+#include <linux/bitops.h>
 #include <linux/scatterlist.h>
 #include <linux/types.h>
 #include <rdma/ib_mr.h>
@@ -61,29 +61,41 @@ enum ib_mr_reason ibmr_feed_phys(struct ibmr_pagevec_builder *b, const void *phy
 enum ib_mr_reason ibmr_feed_sg(struct ibmr_pagevec_builder *b, const void *sg_list);
 enum ib_mr_reason ibmr_pagevec_build_sg(struct ibmr_pagevec *pv, const struct ibmr_sg_list *list);
 
-static inline u64 ibmr_run_end(const struct ibmr_pagevec *pv, u32 i)
+static inline u64 ibmr_run_end(const struct ibmr_pagevec *pv, size_t i)
 {
 	return i + 1 < pv->nr ? pv->runs[i + 1].start : pv->length;
 }
 
-static inline u64 ibmr_run_len(const struct ibmr_pagevec *pv, u32 i)
+static inline u64 ibmr_run_len(const struct ibmr_pagevec *pv, size_t i)
 {
 	return ibmr_run_end(pv, i) - pv->runs[i].start;
 }
 
-u32 ibmr_pagevec_find(const struct ibmr_pagevec *pv, u64 offset);
-
-/*
- * The same, asked where most runs are of one size, as scattered pages are: then the run's number is
- * to that of all as the offset is to the length.
+/**
+ * ibmr_pagevec_find() - the run that holds a byte
+ * @pv: vector, not empty
+ * @offset: byte in it, below @pv->length
+ *
+ * Bisection without a branch but the loop's: which half it is nobody can foretell. The first step
+ * makes the number of runs a power of two, by choosing between the first and the last so many of
+ * them; from there on a step is an addition, a comparison and a shift.
+ *
+ * Context: any; O(log runs).
+ * Return: index of the run.
  */
-static inline u32 ibmr_pagevec_at(const struct ibmr_pagevec *pv, u64 offset)
+static inline size_t ibmr_pagevec_find(const struct ibmr_pagevec *pv, u64 offset)
 {
-	u32 i = mul_u64_u64_div_u64(offset, pv->nr, pv->length);
+	const struct ibmr_run *run = pv->runs, *next;
+	size_t step = sizeof(*run) << __fls(pv->nr);	/* in bytes */
 
-	if (likely(pv->runs[i].start <= offset && offset < ibmr_run_end(pv, i)))
-		return i;
-	return ibmr_pagevec_find(pv, offset);
+	next = (const void *)run + (pv->nr * sizeof(*run) - step);
+	run = next->start <= offset ? next : run;
+	while (step > sizeof(*run)) {
+		step /= 2;
+		next = (const void *)run + step;
+		run = next->start <= offset ? next : run;
+	}
+	return run - pv->runs;
 }
 
 enum ib_mr_reason ibmr_pagevec_block(const struct ibmr_pagevec *pv, u64 iova, u64 page_size_cap,

@@ -7,8 +7,7 @@
  * rights, state, bounds), so that an access that is wrong in two ways is refused for the same one.
  *
  * A key leads to its object through the device's table (keys.c), under RCU, in a time that does not
- * depend on how many there are; inside, the run that holds an address is guessed, as if all were of
- * one size, which pages are, and else found by bisection. No
+ * depend on how many there are; inside, the run that holds an address is found by bisection. No
  * lock is taken, so all of it works with interrupts off and beside a deregistration, which
  * withdraws the key from the table first. Who touches the memory takes a user of the registration
  * besides, and deregistration waits for users after the device has let go.
@@ -141,9 +140,9 @@ EXPORT_SYMBOL(ib_mr_check);
 /*
  * The run that holds the byte at @off of @pv; what it has from there on goes to *@addr and *@len.
  */
-static inline u32 run_at(const struct ibmr_pagevec *pv, u64 off, u64 *addr, u64 *len)
+static inline size_t run_at(const struct ibmr_pagevec *pv, u64 off, u64 *addr, u64 *len)
 {
-	u32 i = pv->nr > 1 ? ibmr_pagevec_at(pv, off) : 0;
+	size_t i = ibmr_pagevec_find(pv, off);
 
 	*addr = pv->runs[i].addr + (off - pv->runs[i].start);
 	*len = ibmr_run_end(pv, i) - off;
@@ -155,8 +154,8 @@ static int pv_runs(const struct ibmr_pagevec *pv, u64 off, u64 length, struct ib
 		   int max)
 {
 	u64 addr, len;
+	size_t i;
 	int n = 0;
-	u32 i;
 
 	i = run_at(pv, off, &addr, &len);
 	for (;;) {
@@ -213,6 +212,8 @@ static noinline int translate_closer(struct ib_pd *pd, u32 key, u64 iova, u64 le
 	struct ibmr_reg *reg;
 	int n = -ENOSPC;
 
+	if (no_device(pd))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "ib_mr_translate");
 	rcu_read_lock();
 	dev = ibmr_dev_rcu(pd->device);
 	reg = reg_hit(dev, pd, key, iova, length, 0, false);
@@ -224,24 +225,35 @@ static noinline int translate_closer(struct ib_pd *pd, u32 key, u64 iova, u64 le
 	return n;
 }
 
-/* In a region of several runs. Preemption is off, and on again when it returns. */
-static noinline int translate_one_of(const struct ibmr_reg *reg, u64 iova, u64 length,
+/* The same with preemption off, and on again when it returns. */
+static noinline int translate_several(struct ib_pd *pd, u32 key, u64 iova, u64 length,
+				      struct ib_mr_run *runs, int max)
+{
+	int n = translate_closer(pd, key, iova, length, runs, max);
+
+	preempt_enable();
+	return n;
+}
+
+/*
+ * In a region of several runs. Preemption is off, and on again when it returns. The arguments stay
+ * where those of ib_mr_translate() were, so that none has to be moved or kept.
+ */
+static noinline int translate_one_of(const struct ibmr_reg *reg, u32 key, u64 iova, u64 length,
 				     struct ib_mr_run *runs, int max)
 {
 	const struct ibmr_pagevec *pv = &reg->mem->pv;
+	const struct ibmr_run *last = pv->runs + pv->nr - 1, *run;
 	u64 off = iova - reg->iova;
-	u32 i = ibmr_pagevec_at(pv, off);
-	struct ib_pd *pd = reg->pd;
-	u32 key = reg->lkey;
 
-	if (likely(length <= ibmr_run_end(pv, i) - off)) {
-		runs->addr = pv->runs[i].addr + (off - pv->runs[i].start);
-		runs->len = length;
-		preempt_enable();
-		return 1;
-	}
+	OPTIMIZER_HIDE_VAR(off);	/* one register for it, not two */
+	run = pv->runs + ibmr_pagevec_find(pv, off);
+	if (unlikely(run != last && length > run[1].start - off))
+		return translate_several(reg->pd, key, iova, length, runs, max);
+	runs->addr = run->addr + (off - run->start);
+	runs->len = length;
 	preempt_enable();
-	return translate_closer(pd, key, iova, length, runs, max);
+	return 1;
 }
 
 /**
@@ -269,10 +281,10 @@ int ib_mr_translate(struct ib_pd *pd, u32 key, u64 iova, u64 length, struct ib_m
 	struct ibmr_keyed *keyed;
 	struct ibmr_dev *dev;
 	struct ibmr_reg *reg;
-	u64 off, last;
+	u64 off, left;
 
-	if (unlikely(no_device(pd)))
-		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
+	if (unlikely(IS_ERR_OR_NULL(pd)))
+		return translate_closer(pd, key, iova, length, runs, max_runs);
 	/*
 	 * RCU waits for this, too. No function is called on the way, so nothing has to be kept over
 	 * a call; another device than the first is left to who calls one.
@@ -286,12 +298,16 @@ int ib_mr_translate(struct ib_pd *pd, u32 key, u64 iova, u64 length, struct ib_m
 		goto closer;
 	reg = container_of(keyed, struct ibmr_reg, keyed);
 	pv = &reg->mem->pv;
-	off = iova - reg->iova;
-	last = off + length - 1;	/* before @off for a length of 0, and where it wraps */
-	if (unlikely(reg->pd != pd || last < off || last >= reg->length || max_runs < 1))
+	off = iova - reg->iova;		/* beyond all lengths for one before the start */
+	left = reg->length;
+	OPTIMIZER_HIDE_VAR(off);	/* else it is worked out twice */
+	if (unlikely(reg->pd != pd || off >= left))
+		goto closer;
+	left -= off;
+	if (unlikely(length > left || !length || max_runs < 1))
 		goto closer;
 	if (pv->nr != 1)
-		return translate_one_of(reg, iova, length, runs, max_runs);
+		return translate_one_of(reg, key, iova, length, runs, max_runs);
 	runs->addr = pv->one.addr + off;
 	runs->len = length;
 	preempt_enable();
@@ -319,7 +335,7 @@ static enum ib_mr_reason view_copy(const struct ibmr_view *v, u64 off, void *buf
 				   bool from_region)
 {
 	u64 addr, len;
-	u32 i;
+	size_t i;
 
 	if (!v->pv) {
 		struct ibmr_pagevec all = { .length = length, .nr = 1 };
