@@ -77,11 +77,6 @@ static void regqp_may_break(struct ibmr_regqp *rq)
 		ib_modify_qp(rq->qp, &attr, IB_QP_STATE);
 }
 
-static void regqp_async_event(struct ib_event *event, void *context)
-{
-	/* A queue pair that broke is noticed by the flush of the next chain. */
-}
-
 /* Address handle that leads back to the port itself. */
 static int self_address(struct ibmr_regqp *rq, struct rdma_ah_attr *ah, u32 port)
 {
@@ -177,8 +172,7 @@ static int regqp_connect(struct ibmr_regqp *rq)
 static int regqp_make_qp(struct ibmr_regqp *rq)
 {
 	struct ib_qp_init_attr init = {
-		.event_handler	= regqp_async_event,
-		.qp_context	= rq,
+		/* No event handler: one that broke is noticed by the flush of the next chain. */
 		.send_cq	= rq->cq,
 		.recv_cq	= rq->cq,
 		.cap		= {

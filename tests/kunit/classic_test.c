@@ -158,6 +158,44 @@ static void classic_cq_plain(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(cq), -ENOMEM);
 }
 
+struct overrun {
+	struct completion done;
+	struct ib_event event;
+};
+
+static void overrun_event(struct ib_event *event, void *context)
+{
+	struct overrun *o = context;
+
+	o->event = *event;
+	complete(&o->done);
+}
+
+/* The driver's events come with the caller's own context, though the CQ's is ours. */
+static void classic_cq_overrun(struct kunit *test)
+{
+	struct overrun *o = kunit_kzalloc(test, sizeof(*o), GFP_KERNEL);
+	struct ib_qp_attr error = { .qp_state = IB_QPS_ERR };
+	struct ib_cq_init_attr attr = { .cqe = 4 };
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+
+	KUNIT_ASSERT_NOT_NULL(test, o);
+	init_completion(&o->done);
+	cq = ib_mr_create_cq(ibt_dev(test), poller_handler, overrun_event, o, &attr,
+			     KBUILD_MODNAME);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	KUNIT_ASSERT_LT(test, cq->cqe, RECVS);
+	qp = poller_qp(test, ibt_pd(test), cq);
+	/* All receives are flushed, which are more than it has room for. */
+	KUNIT_EXPECT_EQ(test, ib_modify_qp(qp, &error, IB_QP_STATE), 0);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&o->done, 60 * HZ), 0UL);
+	KUNIT_EXPECT_EQ(test, (int)o->event.event, (int)IB_EVENT_CQ_ERR);
+	KUNIT_EXPECT_PTR_EQ(test, o->event.element.cq, cq);
+	KUNIT_EXPECT_EQ(test, ib_destroy_qp(qp), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_destroy_cq(cq), 0);
+}
+
 static void classic_fmrs_back(struct kunit *test, void *arg)
 {
 	WRITE_ONCE(ibmr_no_fmr, false);
@@ -193,6 +231,7 @@ static struct kunit_case classic_cases[] = {
 	KUNIT_CASE(classic_handler_polls),
 	KUNIT_CASE(classic_destroy_waits),
 	KUNIT_CASE(classic_cq_plain),
+	KUNIT_CASE(classic_cq_overrun),
 	KUNIT_CASE(classic_no_fmr),
 	{}
 };
