@@ -166,6 +166,10 @@ static void explain_debugfs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ask_file(line, text, 4096), 0);
 	KUNIT_EXPECT_STREQ(test, text,
 			   "refused: the region does not grant REMOTE_WRITE (it grants: REMOTE_READ)\n");
+	snprintf(line, sizeof(line), "%#x %#llx 8 read,atomic", mr->rkey, IOVA);
+	KUNIT_EXPECT_EQ(test, ask_file(line, text, 4096), 0);
+	KUNIT_EXPECT_STREQ(test, text,
+			   "refused: the region does not grant REMOTE_ATOMIC (it grants: REMOTE_READ)\n");
 	snprintf(line, sizeof(line), "  %#x\t%#llx   8  write   local ", mr->lkey, IOVA);
 	KUNIT_EXPECT_EQ(test, ask_file(line, text, 4096), 0);
 	KUNIT_EXPECT_STREQ(test, text,
