@@ -235,6 +235,30 @@ static void trace_pool(struct kunit *test)
 	KUNIT_EXPECT_GE(test, count(t, "ib_mr_discarded", "magazine=%u", id), 2u);
 }
 
+/* Which of the two it is depends on the stock; with rekey_at_once it is always the same. */
+static void trace_rekeyed(struct kunit *test)
+{
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibt_buf *b = ibt_buf(test, IBT_SCATTER, PG, 1);
+	u64 *list = ibt_page_list(test, b);
+	struct trace *t = trace_on(test);
+	struct ib_fmr_pool *pool;
+	struct ib_pool_fmr *fmr;
+	u32 first = 0;
+	int i;
+
+	pool = ibt_pool(test, pd,
+			(struct ib_fmr_pool_param){ .access = RR, .pool_size = 2,
+						    .max_pages_per_fmr = 1, .rekey_at_once = 1 });
+	for (i = 0; i < 12; i++) {
+		fmr = ibt_pool_map(pool, list, 1, 0);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(fmr));
+		first = first ?: fmr->fmr->rkey;
+		ib_fmr_pool_unmap(fmr);
+	}
+	KUNIT_EXPECT_TRUE(test, told(t, "ib_mr_rekeyed", "old_key", first));
+}
+
 static void trace_fmr(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test);
@@ -343,6 +367,7 @@ static struct kunit_case trace_cases[] = {
 	KUNIT_CASE(trace_region),
 	KUNIT_CASE(trace_refused),
 	KUNIT_CASE(trace_pool),
+	KUNIT_CASE(trace_rekeyed),
 	KUNIT_CASE(trace_fmr),
 	KUNIT_CASE(trace_window),
 	KUNIT_CASE(trace_stale),
