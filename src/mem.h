@@ -20,9 +20,10 @@
  * @stale: its owner unmapped it; it stays pinned and safe, but nobody sees it any more
  * @ibdev: device of @sgt
  * @sgt: DMA mapping of kernel memory, on devices that have one
- * @mapped: what the core mapped for the device; the memory begins @skip bytes inside it and may end
- *          before it does. NULL where the runs are all there is
+ * @mapped: what the core mapped for the device; the memory begins @skip bytes inside it and ends in
+ *          it at @end. NULL where the runs are all there is
  * @skip: see @mapped
+ * @end: see @mapped
  * @rcu: translation may still read @pv
  */
 struct ibmr_mem {
@@ -37,6 +38,7 @@ struct ibmr_mem {
 	struct sg_table sgt;
 	struct sg_table *mapped;
 	unsigned int skip;
+	struct ibmr_sg_end end;
 	struct rcu_head rcu;
 };
 

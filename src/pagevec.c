@@ -190,7 +190,7 @@ IBMR_EXPORT_INTERNAL(ibmr_feed_phys);
 enum ib_mr_reason ibmr_feed_sg(struct ibmr_pagevec_builder *b, const void *sg_list)
 {
 	const struct ibmr_sg_list *list = sg_list;
-	u64 skip = list->skip, left = list->length;
+	u64 skip = list->skip, left = list->length, over = 0;
 	struct scatterlist *sg;
 	unsigned int i;
 
@@ -205,14 +205,20 @@ enum ib_mr_reason ibmr_feed_sg(struct ibmr_pagevec_builder *b, const void *sg_li
 		addr += skip;
 		len -= skip;
 		skip = 0;
-		if (len > left)
+		if (len > left) {
+			over = len - left;
 			len = left;
-		if (!left)
-			break;
+		}
 		why = add(b, addr, len);
 		if (why)
 			return why;
 		left -= len;
+		if (!left)
+			break;
+	}
+	if (list->end) {
+		list->end->last = !left && i + 1 == list->nr ? sg : NULL;
+		list->end->over = over;
 	}
 	return IB_MR_WHY_OK;
 }
@@ -237,11 +243,10 @@ enum ib_mr_reason ibmr_pagevec_block(const struct ibmr_pagevec *pv, u64 iova, u6
 	u64 inner = 0, first = iova ^ pv->runs[0].addr, bits, caps;
 	u32 i;
 
-	for (i = 0; i < pv->nr; i++) {
-		if (i)
-			inner |= pv->runs[i].addr;
-		if (i + 1 < pv->nr)
-			inner |= pv->runs[i].addr + ibmr_run_len(pv, i);
+	for (i = 1; i < pv->nr; i++) {
+		const struct ibmr_run *run = &pv->runs[i];
+
+		inner |= run->addr | (run[-1].addr + (run->start - run[-1].start));
 	}
 	if (inner & ~PAGE_MASK)
 		return IB_MR_WHY_INNER_BOUNDARY;
@@ -258,18 +263,15 @@ enum ib_mr_reason ibmr_pagevec_block(const struct ibmr_pagevec *pv, u64 iova, u6
 }
 IBMR_EXPORT_INTERNAL(ibmr_pagevec_block);
 
-/* How many blocks of 1 << @shift the vector takes in the device's list. */
+/*
+ * How many blocks of 1 << @shift the vector takes in the device's list. ibmr_pagevec_block() allowed
+ * that size or a larger one, so runs meet at blocks, and only the first and the last may be cut.
+ */
 u64 ibmr_pagevec_blocks(const struct ibmr_pagevec *pv, unsigned int shift)
 {
-	u64 blocks = 0;
-	u32 i;
+	u64 mask = BIT_ULL(shift) - 1;
 
-	for (i = 0; i < pv->nr; i++) {
-		u64 addr = pv->runs[i].addr;
-
-		blocks += ((addr + ibmr_run_len(pv, i) - 1) >> shift) - (addr >> shift) + 1;
-	}
-	return blocks;
+	return ((pv->runs[0].addr & mask) + pv->length + mask) >> shift;
 }
 IBMR_EXPORT_INTERNAL(ibmr_pagevec_blocks);
 

@@ -55,6 +55,12 @@ struct ibmr_sg_list {
 	unsigned int nr;
 	u64 skip;	/* bytes to leave out at the start */
 	u64 length;	/* bytes to take; U64_MAX for all */
+	struct ibmr_sg_end *end;	/* told where they end; NULL if that is no matter */
+};
+
+struct ibmr_sg_end {
+	struct scatterlist *last;	/* entry with the last byte; NULL if the list goes on */
+	u64 over;			/* its bytes behind that one */
 };
 
 enum ib_mr_reason ibmr_feed_phys(struct ibmr_pagevec_builder *b, const void *phys_list);

@@ -142,12 +142,12 @@ static enum ib_mr_reason umem_runs(struct ibmr_umem *um)
 	struct sg_table *sgt = &um->umem->sgt_append.sgt;
 	struct ibmr_sg_list list = {
 		.sgl = sgt->sgl, .nr = sgt->nents, .skip = offset_in_page(um->start),
-		.length = um->length,
+		.length = um->length, .end = &um->mem.end,
 	};
 	enum ib_mr_reason why = ibmr_pagevec_build_sg(&um->mem.pv, &list);
 
-	if (!why && um->mem.pv.length != um->length)
-		why = IB_MR_WHY_NOT_MAPPED;
+	if (!why && !um->mem.end.last)
+		why = IB_MR_WHY_NOT_MAPPED;	/* an entry too many, or too few */
 	um->mem.mapped = sgt;
 	um->mem.skip = list.skip;
 	return why;

@@ -74,22 +74,14 @@ static enum ib_mr_reason reg_map_mapped(struct ibmr_reg *reg, unsigned int shift
 {
 	struct ibmr_mem *mem = reg->mem;
 	struct sg_table *sgt = mem->mapped;
-	struct scatterlist *first = sgt->sgl, *last = NULL, *sg;
-	u64 length = 0, over;
-	int i, n;
+	struct scatterlist *first = sgt->sgl, *last = mem->end.last;
+	int n;
 
-	for_each_sg(first, sg, sgt->nents, i) {
-		length += sg_dma_len(sg);
-		last = sg;
-	}
-	over = length - mem->skip - reg->length;
-	if (length < mem->skip + reg->length || over >= sg_dma_len(last))
-		return IB_MR_WHY_NOT_MAPPED;	/* an entry too many, or too few */
 	sg_dma_address(first) += mem->skip;
 	sg_dma_len(first) -= mem->skip;
-	sg_dma_len(last) -= over;
+	sg_dma_len(last) -= mem->end.over;
 	n = ib_map_mr_sg(reg->drv, first, sgt->nents, NULL, 1U << shift);
-	sg_dma_len(last) += over;
+	sg_dma_len(last) += mem->end.over;
 	sg_dma_len(first) += mem->skip;
 	sg_dma_address(first) -= mem->skip;
 	return n == sgt->nents && reg->drv->length == reg->length ? IB_MR_WHY_OK :
