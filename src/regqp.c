@@ -114,6 +114,24 @@ static int self_address(struct ibmr_regqp *rq, struct rdma_ah_attr *ah, u32 port
 	return -EADDRNOTAVAIL;
 }
 
+/*
+ * The core keeps the entry of the GID table by which a queue pair was connected until that is
+ * destroyed, and gives nobody its place meanwhile. The port's default GID has one place: were it
+ * ours, a NIC whose MAC address changes would leave its port without a default GID, for everybody,
+ * for as long as a PD has a region ("unable to add gid", -ENOSPC; the event that tells of the change
+ * comes after that). A queue pair that sends nothing needs no address once it is connected, and then
+ * registering does not depend on what happens to the NIC's addresses either.
+ */
+static void regqp_forget_address(struct ibmr_regqp *rq)
+{
+	const struct ib_gid_attr *gid = rq->qp->av_sgid_attr;
+
+	if (rq->qp_access || !gid)
+		return;
+	rq->qp->av_sgid_attr = NULL;
+	rdma_put_gid_attr(gid);
+}
+
 /* From any state to ready-to-send, connected to itself. */
 static int regqp_connect(struct ibmr_regqp *rq)
 {
@@ -165,6 +183,7 @@ static int regqp_connect(struct ibmr_regqp *rq)
 	};
 	err = ib_modify_qp(rq->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
 			   IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+	regqp_forget_address(rq);
 	rq->ready = !err;
 	return err;
 }

@@ -6,7 +6,12 @@
  * device refuses. A refused request may cost its own result and nothing else: those before it and
  * those behind it are carried out, and the next call finds a queue pair that works.
  */
+#include <linux/delay.h>
+#include <linux/etherdevice.h>
+#include <rdma/ib_cache.h>
+
 #include "helpers.h"
+#include "proc.h"
 #include "regqp.h"
 
 #define PG	SZ_4K
@@ -302,6 +307,91 @@ static void regqp_broken_under_load(struct kunit *test)
 	load(test, 3, true, true);
 }
 
+/* The NIC's MAC address changes. */
+
+static int set_mac(const char *nic, const u8 *mac)
+{
+	char command[80];
+
+	snprintf(command, sizeof(command), "ip link set %s address %pM", nic, mac);
+	return ibt_shell(command);
+}
+
+static struct {
+	char nic[IFNAMSIZ];
+	u8 mac[ETH_ALEN];
+} before;
+
+static void mac_back(struct kunit *test, void *arg)
+{
+	KUNIT_EXPECT_EQ(test, set_mac(before.nic, before.mac), 0);
+}
+
+/* Does the port get the default GID of that address? */
+static bool default_gid_comes(struct kunit *test, const u8 *mac)
+{
+	union ib_gid want = { .global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL) }, gid;
+	int i, tries;
+
+	memcpy(want.raw + 8, mac, 3);
+	want.raw[8] ^= 2;
+	want.raw[11] = 0xff;
+	want.raw[12] = 0xfe;
+	memcpy(want.raw + 13, mac + 3, 3);
+	for (tries = 0; tries < 100; tries++) {
+		for (i = 0; i < 8; i++)
+			if (!rdma_query_gid(ibt_dev(test), ibt_of(test)->port, i, &gid) &&
+			    !memcmp(&gid, &want, sizeof(gid)))
+				return true;
+		msleep(50);
+	}
+	return false;
+}
+
+/*
+ * A registration queue pair was connected by the address that goes. It must neither keep that one's
+ * place in the GID table from the next, nor need it.
+ */
+static void regqp_keeps_no_address(struct kunit *test)
+{
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibt_buf *b = ibt_buf(test, IBT_KMALLOC, 64, 1);
+	struct ibt_view v = { .buf = b, .iova = (uintptr_t)b->addr, .len = 64, .access = ALL };
+	const struct ib_gid_attr *gid;
+	struct net_device *ndev;
+	struct ib_mr *mr;
+	u8 mac[ETH_ALEN];
+	int i;
+
+	gid = rdma_get_gid_attr(ibt_dev(test), ibt_of(test)->port, ibt_of(test)->gid_index);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(gid));
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(gid);
+	if (!IS_ERR(ndev)) {
+		strscpy(before.nic, ndev->name, sizeof(before.nic));
+		ether_addr_copy(before.mac, ndev->dev_addr);
+	}
+	rcu_read_unlock();
+	rdma_put_gid_attr(gid);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ndev));
+	KUNIT_ASSERT_TRUE(test, default_gid_comes(test, before.mac));
+
+	mr = ibt_mr(test, ib_mr_reg_kernel(pd, b->addr, b->size, ALL, NULL));
+	ibt_defer(test, mac_back, NULL);
+	ether_addr_copy(mac, before.mac);
+	for (i = 0; i < 3; i++) {
+		mac[ETH_ALEN - 1] ^= 0x40 + i;
+		KUNIT_ASSERT_EQ(test, set_mac(before.nic, mac), 0);
+		KUNIT_EXPECT_EQ(test, reg_dereg(pd, b), 0);
+		KUNIT_EXPECT_TRUE(test, default_gid_comes(test, mac));
+		KUNIT_EXPECT_EQ(test, reg_dereg(pd, b), 0);
+	}
+	KUNIT_ASSERT_EQ(test, set_mac(before.nic, before.mac), 0);
+	KUNIT_ASSERT_TRUE(test, default_gid_comes(test, before.mac));
+	/* Only now: a pair of queue pairs does hold its address. */
+	ibt_expect_view(ibt_pair(test, pd), mr, &v);
+}
+
 static struct kunit_case regqp_cases[] = {
 	KUNIT_CASE(regqp_broken),
 	KUNIT_CASE(regqp_break_without_one),
@@ -314,6 +404,7 @@ static struct kunit_case regqp_cases[] = {
 	KUNIT_CASE(regqp_two_threads),
 	KUNIT_CASE(regqp_four_threads_and_pds),
 	KUNIT_CASE(regqp_broken_under_load),
+	KUNIT_CASE(regqp_keeps_no_address),
 	{}
 };
 
