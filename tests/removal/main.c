@@ -16,14 +16,11 @@
 
 #include "removal.h"
 
-bool removal_cm, removal_late, removal_nic;
+bool removal_cm, removal_late;
 module_param_named(cm, removal_cm, bool, 0444);
 MODULE_PARM_DESC(cm, "a user of rdma_cm instead of an ib_client");
 module_param_named(late, removal_late, bool, 0444);
 MODULE_PARM_DESC(late, "is told of a device's end after ib_mr");
-
-module_param_named(nic, removal_nic, bool, 0644);
-MODULE_PARM_DESC(nic, "its NIC's addresses change just now, and a registration may be -EIO");
 
 char *removal_addr;
 module_param_named(addr, removal_addr, charp, 0644);

@@ -20,7 +20,7 @@ static bool answered(const char *call, long err)
 	atomic_inc(&removal_calls);
 	if (err == -ENODEV)
 		atomic_inc(&removal_gone);
-	else if (err && err != -EAGAIN && err != -ENOMEM && !(err == -EIO && removal_nic))
+	else if (err && err != -EAGAIN && err != -ENOMEM)
 		wrong(call, err);
 	return !err;
 }

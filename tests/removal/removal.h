@@ -62,7 +62,7 @@ struct set {
 	struct work_struct close;
 };
 
-extern bool removal_late, removal_cm, removal_nic;
+extern bool removal_late, removal_cm;
 extern char *removal_addr;
 extern atomic_t removal_wrong, removal_calls, removal_gone, removal_reads, removal_sets;
 

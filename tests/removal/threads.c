@@ -185,7 +185,19 @@ enum ib_wc_status pair_read(struct pair *p, u32 key, u64 iova, u32 len)
 struct grant {
 	u32 rkey;
 	u64 iova;
+	bool armed;
 };
+
+/*
+ * On 6.1 a READ that was let in when its FMR or window was withdrawn is answered with what the
+ * driver's packet buffer holds (README, Limits). Only the device's end withdraws those of a set.
+ */
+static bool cut_short(struct set *s, bool armed)
+{
+	struct ib_mr_attr attr;
+
+	return armed && ib_query_mr(s->kernel, &attr) == -ENODEV;
+}
 
 /* Ends by itself when the connection does: the device goes, or its address. */
 static int traffic_thread(void *arg)
@@ -194,7 +206,8 @@ static int traffic_thread(void *arg)
 	const struct grant keys[] = {
 		{ s->kernel->rkey, s->kernel->iova }, { s->phys->rkey, s->phys->iova },
 		{ s->user->rkey, s->user->iova }, { s->dma->rkey, s->list[0] },
-		{ s->fmr->rkey, 0 }, { s->pf->fmr->rkey, 0 }, { s->mw->rkey, s->phys->iova },
+		{ s->fmr->rkey, 0, true }, { s->pf->fmr->rkey, 0, true },
+		{ s->mw->rkey, s->phys->iova, true },
 	};
 	unsigned int n = 0;
 
@@ -204,9 +217,10 @@ static int traffic_thread(void *arg)
 
 		if (status != IB_WC_SUCCESS)
 			break;
-		if (memchr_inv(s->pair.buf, 1, PAGE_SIZE))
-			wrong("bytes read by the key of object", n % ARRAY_SIZE(keys));
-		atomic_inc(&removal_reads);
+		if (!memchr_inv(s->pair.buf, 1, PAGE_SIZE))
+			atomic_inc(&removal_reads);
+		else if (!cut_short(s, k->armed))
+			wrong("bytes read by the key of object", k - keys);
 	}
 	while (!kthread_should_stop())
 		msleep(20);
