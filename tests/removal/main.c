@@ -146,6 +146,18 @@ static int set_make(struct set *s)
 	return err ?: threads_start(s);
 }
 
+/*
+ * The NIC goes before its device does. Meanwhile a device that nobody has used yet cannot be tried
+ * for live mapping, so the first FMR and the first window are refused.
+ */
+static bool port_is_down(struct set *s)
+{
+	struct ib_port_attr attr;
+
+	return s->dev && (ib_query_port(s->dev, rdma_start_port(s->dev), &attr) ||
+			  attr.state != IB_PORT_ACTIVE);
+}
+
 static int go_set(const char *text, const struct kernel_param *kp)
 {
 	struct set *s;
@@ -168,7 +180,7 @@ static int go_set(const char *text, const struct kernel_param *kp)
 	removal_set = s;
 	atomic_inc(&removal_sets);
 	err = set_make(s);
-	if (err && err != -ENODEV && !READ_ONCE(s->removing))
+	if (err && err != -ENODEV && !READ_ONCE(s->removing) && !(err == -EIO && port_is_down(s)))
 		wrong("a set cannot be made", err);
 	/* The close work, where it is queued, ends it. */
 	if (err && !xchg(&s->removing, true)) {
