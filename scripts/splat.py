@@ -11,7 +11,8 @@ KCSAN's reports need a judge. A report names two accesses, and the race is of th
 function of each stack, or its caller where that is a helper that works on its caller's memory (LEAF). When both are
 the driver's, the core's or the kernel's own, `ib_sg_to_pages()` on behalf of ib_mr among them, the report is not ours
 to mend and is passed over; with one access of a module of ours (ib_mr, ib_mr_...) it is a splat. One kind of pair
-cannot be clean from our side alone (KNOWN), and is passed over only while our half is a marked access.
+cannot be clean from our side alone (KNOWN), and is passed over only while our half is a marked access. The race test
+plants one (PLANTED), to see that KCSAN finds it.
 """
 
 import re
@@ -52,6 +53,7 @@ LEAF = re.compile(r'_*(h?list_|rb_|interval_tree_|find_\w*bit|bitmap_|mem(cpy|se
 KNOWN = [    # (function of the other side, why)
     (re.compile(r'param_set_\w+$'), 'the kernel stores to a module parameter with a plain store'),
 ]
+PLANTED = ('race_planted', 'ib_mr_race')
 
 
 def accesses(lines, number):
@@ -88,6 +90,8 @@ def passed_over(lines, number):
         return None
     makers = [(kind, *maker(stack)) for kind, stack in found]
     ours = [m for m in makers if is_ours(m[2])]
+    if PLANTED in [m[1:] for m in makers]:
+        return 'planted by the race test'
     if not ours:
         return 'no access of ours'
     others = [m for m in makers if not is_ours(m[2])]
@@ -205,6 +209,8 @@ RACES = [
     (True, 'a report that cannot be read', report('data-race in a / b')),
     (True, 'a parameter that we read plainly', report('data-race in a / b', ('write', 'param_set_uint+0x1/0x2'), ('read', OURS))),
     (False, 'a parameter', report('data-race in a / b', ('write', 'param_set_uint+0x1/0x2'), ('read (marked)', OURS))),
+    (False, 'the planted one', report('data-race in a / b', ('write', OURS), ('read', 'race_planted+0x1/0x2 [ib_mr_race]'))),
+    (True, 'one of that name elsewhere', report('data-race in a / b', ('write', OURS), ('read', 'race_planted+0x1/0x2 [ib_mr]'))),
     (False, 'the driver alone', report('data-race in a / b', ('write', RXE), ('read', RXE))),
     (False, 'the core for us, and the driver', report('data-race in a / b', ('write', 'ib_sg_to_pages+0x1/0x2 [ib_core]', OURS),
                                                       ('read', RXE))),

@@ -33,6 +33,8 @@
 
 #include "compat.h"
 #include "core.h"
+#include "fmr_pool.h"
+#include "magazine.h"
 #include "race.h"
 
 static unsigned int rounds = 20000;
@@ -139,6 +141,22 @@ static bool may_refuse(const struct race_op *op, int err)
 	return false;
 }
 
+/*
+ * A race that is meant: ib_mr counts under a lock, and here that is read without it. A KCSAN that
+ * does not report this one would not report another of ib_mr's (scripts/races).
+ */
+static noinline void race_planted(const struct race *race)
+{
+	const struct ib_fmr_pool *pool = READ_ONCE(race->pool[0]);
+	unsigned int i;
+	u64 takes;
+
+	for (i = 0; pool && i < 16; i++) {
+		takes = pool->mag->takes;
+		barrier_data(&takes);
+	}
+}
+
 static void step(struct racer *r, unsigned int sum)
 {
 	u32 n = race_dice(r, sum);
@@ -153,6 +171,8 @@ static void step(struct racer *r, unsigned int sum)
 	} else {
 		idx = srcu_read_lock(&r->race->readers);
 		ret = run_op(op, r);
+		if (IS_ENABLED(CONFIG_KCSAN))
+			race_planted(r->race);
 		srcu_read_unlock(&r->race->readers, idx);
 	}
 	if (!ret)

@@ -84,7 +84,8 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_REJECTED:
 		if (s && id == s->id) {
-			s->status = event->status ?: -ECONNREFUSED;
+			/* A rejection has its reason there, which is positive. */
+			s->status = event->status < 0 ? event->status : -ECONNREFUSED;
 			complete(&s->event);
 		}
 		return 0;
@@ -143,7 +144,11 @@ static int connect(struct set *s)
 	if (err)
 		return err;
 	s->pair.qp = s->id->qp;
-	return rdma_connect(s->id, &param) ?: await(s, "connecting");
+	err = rdma_connect(s->id, &param) ?: await(s, "connecting");
+	/* The listener leaves a device that goes before the ids there are told. */
+	if (err == -ECONNREFUSED)
+		wait_for_completion_timeout(&s->event, 10 * HZ);
+	return err;
 }
 
 int cm_connect(struct set *s)
