@@ -85,12 +85,15 @@ static int op_rereg(struct racer *r)
 	struct ib_mr *mr = region(r);
 	struct ib_phys_buf buf[RACE_PAGES];
 	u64 iova = iova_of(r);
-	int mask = 1 + race_dice(r, 7);
+	int mask = 1 + race_dice(r, 7), access = ALL | IB_ACCESS_MW_BIND;
 
 	if (!mr)
 		return 1;
-	return ib_rereg_phys_mr(mr, mask, r->race->pd[race_dice(r, 2)], buf, phys(r, buf),
-				ALL | IB_ACCESS_MW_BIND, &iova);
+	/* A DMA MR, which alone has iova 0: a peer that could read by it would read anywhere. */
+	if (!READ_ONCE(mr->iova))
+		access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_MW_BIND;
+	return ib_rereg_phys_mr(mr, mask, r->race->pd[race_dice(r, 2)], buf, phys(r, buf), access,
+				&iova);
 }
 
 static int op_dereg(struct racer *r)
