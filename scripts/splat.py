@@ -10,9 +10,8 @@ scanner samples of every kind, and of lines that must not match, and prints a li
 KCSAN's reports need a judge. A report names two accesses, and the race is of those who make them: the innermost
 function of each stack, or its caller where that is a helper that works on its caller's memory (LEAF). When both are
 the driver's, the core's or the kernel's own, `ib_sg_to_pages()` on behalf of ib_mr among them, the report is not ours
-to mend and is passed over; with one access of a module of ours (ib_mr, ib_mr_...) it is a splat. One kind of pair
-cannot be clean from our side alone (KNOWN), and is passed over only while our half is a marked access. The race test
-plants one (PLANTED), to see that KCSAN finds it.
+to mend and is passed over; with one access of a module of ours (ib_mr, ib_mr_...) it is a splat. Some kinds
+of pair cannot be clean from our side alone (KNOWN). The race test plants one (PLANTED), to see that KCSAN finds it.
 """
 
 import re
@@ -50,8 +49,10 @@ HARMLESS = re.compile(r'DMA-API: (preallocated|debugging enabled|Set num|dma_deb
 ACCESS = re.compile(r'^(?:race at unknown origin, with )?((?:assert no |read|write)[\w -]*(?: \([\w, ]+\))?) to 0x\w+ of \d+ bytes by ')
 FRAME = re.compile(r'^ ([\w.]+)\+0x\w+/0x\w+(?: \[(\w+)\])?$')
 LEAF = re.compile(r'_*(h?list_|rb_|interval_tree_|find_\w*bit|bitmap_|mem(cpy|set|move|cmp|chr)|str\w*cpy|sg_|refcount_|jhash)\w*$')
-KNOWN = [    # (function of the other side, why)
-    (re.compile(r'param_set_\w+$'), 'the kernel stores to a module parameter with a plain store'),
+KNOWN = [    # (function of the other side, what our half must be, why)
+    (re.compile(r'param_set_\w+$'), re.compile('.*marked'), 'the kernel stores to a module parameter with a plain store'),
+    (re.compile(r'kthread_is_per_cpu$'), re.compile('write$'), 'the scheduler reads the flags of a task, which stores to them '
+                                                               'itself (memalloc_noio_save(), an inline of the kernel)'),
 ]
 PLANTED = ('race_planted', 'ib_mr_race')
 
@@ -95,8 +96,8 @@ def passed_over(lines, number):
     if not ours:
         return 'no access of ours'
     others = [m for m in makers if not is_ours(m[2])]
-    for pattern, why in KNOWN:
-        if others and all(pattern.match(m[1]) for m in others) and all('marked' in m[0] for m in ours):
+    for theirs, half, why in KNOWN:
+        if others and all(theirs.match(m[1]) for m in others) and all(half.match(m[0]) for m in ours):
             return why
     return None
 
@@ -211,6 +212,8 @@ RACES = [
     (False, 'a parameter', report('data-race in a / b', ('write', 'param_set_uint+0x1/0x2'), ('read (marked)', OURS))),
     (False, 'the planted one', report('data-race in a / b', ('write', OURS), ('read', 'race_planted+0x1/0x2 [ib_mr_race]'))),
     (True, 'one of that name elsewhere', report('data-race in a / b', ('write', OURS), ('read', 'race_planted+0x1/0x2 [ib_mr]'))),
+    (False, 'flags of a task', report('data-race in a / b', ('read', 'kthread_is_per_cpu+0x1/0x2'), ('write', OURS))),
+    (True, 'a read where a task\'s flags are read', report('data-race in a / b', ('write', 'kthread_is_per_cpu+0x1/0x2'), ('read', OURS))),
     (False, 'the driver alone', report('data-race in a / b', ('write', RXE), ('read', RXE))),
     (False, 'the core for us, and the driver', report('data-race in a / b', ('write', 'ib_sg_to_pages+0x1/0x2 [ib_core]', OURS),
                                                       ('read', RXE))),

@@ -118,9 +118,9 @@ static int self_address(struct ibmr_regqp *rq, struct rdma_ah_attr *ah, u32 port
  * The core keeps the entry of the GID table by which a queue pair was connected until that is
  * destroyed, and gives nobody its place meanwhile. The port's default GID has one place: were it
  * ours, a NIC whose MAC address changes would leave its port without a default GID, for everybody,
- * for as long as a PD has a region ("unable to add gid", -ENOSPC; the event that tells of the change
- * comes after that). A queue pair that sends nothing needs no address once it is connected, and then
- * registering does not depend on what happens to the NIC's addresses either.
+ * for as long as a PD has a region ("unable to add gid", -ENOSPC; the event that tells of the
+ * change comes after that). A queue pair that sends nothing needs no address once it is connected,
+ * and then registering does not depend on what happens to the NIC's addresses either.
  */
 static void regqp_forget_address(struct ibmr_regqp *rq)
 {

@@ -24,6 +24,12 @@
 
 #define ALL	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE)
 
+/* An object: mostly the one that all threads are at now, so that they meet. */
+static u32 race_pick(struct racer *r, u32 below)
+{
+	return race_dice(r, 4) ? race_focus() / RACE_FAMILIES % below : race_dice(r, below);
+}
+
 static u64 iova_of(struct racer *r)
 {
 	return 0x10000ULL * (1 + race_dice(r, 4));
@@ -33,7 +39,7 @@ static u64 iova_of(struct racer *r)
 
 static struct ib_mr *region(struct racer *r)
 {
-	return READ_ONCE(r->race->mr[race_dice(r, RACE_REGIONS)]);
+	return READ_ONCE(r->race->mr[race_pick(r, RACE_REGIONS)]);
 }
 
 static int phys(struct racer *r, struct ib_phys_buf *buf)
@@ -49,7 +55,7 @@ static int phys(struct racer *r, struct ib_phys_buf *buf)
 
 static int op_register(struct racer *r)
 {
-	struct ib_mr **slot = &r->race->mr[race_dice(r, RACE_REGIONS)], *mr;
+	struct ib_mr **slot = &r->race->mr[race_pick(r, RACE_REGIONS)], *mr;
 	struct ib_pd *pd = r->race->pd[!race_dice(r, 4)];
 	int access = ALL | (race_dice(r, 4) ? IB_ACCESS_MW_BIND : 0);
 	struct ib_phys_buf buf[RACE_PAGES];
@@ -98,7 +104,7 @@ static int op_rereg(struct racer *r)
 
 static int op_dereg(struct racer *r)
 {
-	struct ib_mr **slot = &r->race->mr[race_dice(r, RACE_REGIONS)], *mr = READ_ONCE(*slot);
+	struct ib_mr **slot = &r->race->mr[race_pick(r, RACE_REGIONS)], *mr = READ_ONCE(*slot);
 	int err;
 
 	if (!mr)
@@ -146,8 +152,8 @@ static int op_user_unmap(struct racer *r)
 static u32 any_key(struct racer *r, u64 *iova)
 {
 	struct ib_mr *mr = region(r);
-	struct ib_mw *mw = READ_ONCE(r->race->mw[race_dice(r, RACE_WINDOWS)]);
-	struct ib_fmr *fmr = READ_ONCE(r->race->fmr[race_dice(r, RACE_FMRS)]);
+	struct ib_mw *mw = READ_ONCE(r->race->mw[race_pick(r, RACE_WINDOWS)]);
+	struct ib_fmr *fmr = READ_ONCE(r->race->fmr[race_pick(r, RACE_FMRS)]);
 	struct ib_pool_fmr *held = r->held[race_dice(r, RACE_HELD)];
 	unsigned int kind = race_dice(r, 8);
 
@@ -274,14 +280,14 @@ static int bind(struct racer *r, struct ib_mw *mw, u64 length)
 
 static int op_bind(struct racer *r)
 {
-	struct ib_mw *mw = READ_ONCE(r->race->mw[race_dice(r, RACE_WINDOWS)]);
+	struct ib_mw *mw = READ_ONCE(r->race->mw[race_pick(r, RACE_WINDOWS)]);
 
 	return mw ? bind(r, mw, 1 + race_dice(r, PAGE_SIZE)) : 1;
 }
 
 static int op_unbind(struct racer *r)
 {
-	struct ib_mw *mw = READ_ONCE(r->race->mw[race_dice(r, RACE_WINDOWS)]);
+	struct ib_mw *mw = READ_ONCE(r->race->mw[race_pick(r, RACE_WINDOWS)]);
 
 	if (!mw)
 		return 1;
@@ -303,7 +309,7 @@ static struct ib_mw *window_new(struct race *race, unsigned int i)
 
 static int op_window_end(struct racer *r)
 {
-	unsigned int i = race_dice(r, RACE_WINDOWS);
+	unsigned int i = race_pick(r, RACE_WINDOWS);
 	struct ib_mw *mw = xchg(&r->race->mw[i], NULL);
 
 	if (!mw)
@@ -322,7 +328,7 @@ static int op_window_end(struct racer *r)
 
 static int op_fmr_map(struct racer *r)
 {
-	struct ib_fmr *fmr = READ_ONCE(r->race->fmr[race_dice(r, RACE_FMRS)]);
+	struct ib_fmr *fmr = READ_ONCE(r->race->fmr[race_pick(r, RACE_FMRS)]);
 	int first = race_dice(r, RACE_PAGES), n = 1 + race_dice(r, RACE_PAGES - first);
 
 	return fmr ? ib_map_phys_fmr(fmr, r->race->list + first, n, iova_of(r)) : 1;
@@ -341,7 +347,7 @@ static int fmr_unmap(struct ib_fmr *fmr)
 
 static int op_fmr_unmap(struct racer *r)
 {
-	unsigned int i = race_dice(r, RACE_FMRS);
+	unsigned int i = race_pick(r, RACE_FMRS);
 	struct ib_fmr *fmr = READ_ONCE(r->race->fmr[i]);
 	int err;
 
@@ -363,7 +369,7 @@ static struct ib_fmr *fmr_new(struct race *race)
 
 static int op_fmr_end(struct racer *r)
 {
-	unsigned int i = race_dice(r, RACE_FMRS);
+	unsigned int i = race_pick(r, RACE_FMRS);
 	struct ib_fmr *fmr = xchg(&r->race->fmr[i], NULL);
 
 	if (!fmr)
@@ -397,7 +403,7 @@ static struct ib_fmr_pool *pool_new(struct race *race, unsigned int i)
 
 static int op_pool_map(struct racer *r)
 {
-	struct ib_fmr_pool *pool = READ_ONCE(r->race->pool[race_dice(r, RACE_POOLS)]);
+	struct ib_fmr_pool *pool = READ_ONCE(r->race->pool[race_pick(r, RACE_POOLS)]);
 	struct ib_pool_fmr **place = &r->held[race_dice(r, RACE_HELD)], *fmr;
 	int first = race_dice(r, RACE_PAGES), n = 1 + race_dice(r, RACE_PAGES - first);
 	struct scatterlist sg;
@@ -421,7 +427,7 @@ static int op_pool_map(struct racer *r)
 /* A page is mapped, read by its key, and released; without cache the key is dead then. */
 static int op_pool_read(struct racer *r)
 {
-	unsigned int i = race_dice(r, RACE_POOLS), page = race_dice(r, RACE_PAGES), n;
+	unsigned int i = race_pick(r, RACE_POOLS), page = race_dice(r, RACE_PAGES), n;
 	struct ib_fmr_pool *pool = READ_ONCE(r->race->pool[i]);
 	struct ib_pool_fmr *fmr;
 	u64 iova = iova_of(r);
@@ -459,7 +465,7 @@ static int op_pool_unmap(struct racer *r)
 
 static int op_pool_flush(struct racer *r)
 {
-	struct ib_fmr_pool *pool = READ_ONCE(r->race->pool[race_dice(r, RACE_POOLS)]);
+	struct ib_fmr_pool *pool = READ_ONCE(r->race->pool[race_pick(r, RACE_POOLS)]);
 
 	return pool ? ib_flush_fmr_pool(pool) : 1;
 }
@@ -467,7 +473,7 @@ static int op_pool_flush(struct racer *r)
 /* FMRs of it may be in use: the last of them takes it along. */
 static int op_pool_end(struct racer *r)
 {
-	unsigned int i = race_dice(r, RACE_POOLS);
+	unsigned int i = race_pick(r, RACE_POOLS);
 	struct ib_fmr_pool *pool = xchg(&r->race->pool[i], NULL);
 
 	if (!pool)
@@ -558,7 +564,7 @@ static int op_fence(struct racer *r)
 /* The table of handles forgets after a thousand deregistrations; nobody may hold one so long. */
 static int op_graves(struct racer *r)
 {
-	if (atomic_read(&r->race->deregs) < 50)
+	if (atomic_read(&r->race->deregs) < 20)
 		return 1;
 	atomic_set(&r->race->deregs, 0);
 	synchronize_srcu(&r->race->readers);
@@ -566,40 +572,41 @@ static int op_graves(struct racer *r)
 }
 
 const struct race_op race_ops[] = {
-	{ "register",	 RACE_SLEEPS,	60, op_register,   { -ENOMEM, -EIO, -EFAULT } },
-	{ "re-register", RACE_SLEEPS,	40, op_rereg,
+	{ "register",	 RACE_SLEEPS,	0,	60, op_register,   { -ENOMEM, -EIO, -EFAULT } },
+	{ "re-register", RACE_SLEEPS,	0,	40, op_rereg,
 	  { -EINVAL, -EBUSY, -EIO, -ENOMEM, -EFAULT } },
-	{ "deregister",	 RACE_SLEEPS,	40, op_dereg,	   { -EINVAL, -EBUSY } },
-	{ "query",	 RACE_SLEEPS,	20, op_query,	   { -EINVAL } },
-	{ "user unmap",	 RACE_SLEEPS,	10, op_user_unmap, { } },
-	{ "check",	 RACE_ANY,	40, op_check,	   { -EACCES } },
-	{ "translate",	 RACE_ANY,	40, op_translate,  { -EINVAL, -EACCES, -ERANGE, -ENOSPC } },
-	{ "copy from",	 RACE_ANY,	30, op_copy_from,  { -EINVAL, -EACCES, -ERANGE } },
-	{ "copy to",	 RACE_ANY,	30, op_copy_to,	   { -EINVAL, -EACCES, -ERANGE } },
-	{ "explain",	 RACE_ANY,	30, op_explain,	   { } },
-	{ "invalidated", RACE_ANY,	20, op_invalidated, { -EINVAL, -EACCES } },
-	{ "read",	 RACE_SLEEPS,	 6, op_read,	   { -EACCES } },
-	{ "bind",	 RACE_ANY,	80, op_bind,	   { -EINVAL, -ENOMEM } },
-	{ "unbind",	 RACE_ANY,	60, op_unbind,	   { -EINVAL, -ENOMEM, -EACCES } },
-	{ "poll",	 RACE_ANY,	30, op_poll,	   { } },
-	{ "window end",	 RACE_ENDS,	 3, op_window_end, { } },
-	{ "FMR map",	 RACE_ANY,	80, op_fmr_map,	   { -EAGAIN, -EINVAL } },
-	{ "FMR unmap",	 RACE_SLEEPS,	20, op_fmr_unmap,  { } },
-	{ "FMR end",	 RACE_ENDS,	 3, op_fmr_end,	   { } },
-	{ "pool map",	 RACE_ANY,     120, op_pool_map,   { -EAGAIN } },
-	{ "pool unmap",	 RACE_ANY,     120, op_pool_unmap, { } },
-	{ "pool read",	 RACE_SLEEPS,	10, op_pool_read,  { -EAGAIN } },
-	{ "pool flush",	 RACE_SLEEPS,	 6, op_pool_flush, { } },
-	{ "pool end",	 RACE_ENDS,	 3, op_pool_end,   { } },
-	{ "slice",	 RACE_ANY,	60, op_slice,	   { -ENOMEM } },
-	{ "DMA",	 RACE_ANY,	60, op_dma,	   { -ENOMEM } },
-	{ "DMA mode",	 RACE_SLEEPS,	 4, op_dma_mode,   { } },
-	{ "scope",	 RACE_SLEEPS,	 6, op_scope,	   { -ENOMEM, -EIO } },
-	{ "PD hold",	 RACE_SLEEPS,	10, op_pd,	   { } },
-	{ "break",	 RACE_SLEEPS,	 4, op_break,	   { -ENOENT } },
-	{ "agree",	 RACE_SLEEPS,	 2, op_agree,	   { } },
-	{ "fence",	 RACE_SLEEPS,	 1, op_fence,	   { } },
-	{ "graves",	 RACE_ENDS,	20, op_graves,	   { } },
+	{ "deregister",	 RACE_SLEEPS,	0,	40, op_dereg,	   { -EINVAL, -EBUSY } },
+	{ "query",	 RACE_SLEEPS,	0,	20, op_query,	   { -EINVAL } },
+	{ "user unmap",	 RACE_SLEEPS,	0,	10, op_user_unmap, { } },
+	{ "check",	 RACE_ANY,	1,	40, op_check,	   { -EACCES } },
+	{ "translate",	 RACE_ANY,	1,	40, op_translate,
+	  { -EINVAL, -EACCES, -ERANGE, -ENOSPC } },
+	{ "copy from",	 RACE_ANY,	1,	30, op_copy_from,  { -EINVAL, -EACCES, -ERANGE } },
+	{ "copy to",	 RACE_ANY,	1,	30, op_copy_to,	   { -EINVAL, -EACCES, -ERANGE } },
+	{ "explain",	 RACE_ANY,	1,	30, op_explain,	   { } },
+	{ "invalidated", RACE_ANY,	1,	20, op_invalidated, { -EINVAL, -EACCES } },
+	{ "read",	 RACE_SLEEPS,	0,	 6, op_read,	   { -EACCES } },
+	{ "bind",	 RACE_ANY,	2,	80, op_bind,	   { -EINVAL, -ENOMEM } },
+	{ "unbind",	 RACE_ANY,	2,	60, op_unbind,	   { -EINVAL, -ENOMEM, -EACCES } },
+	{ "poll",	 RACE_ANY,	2,	30, op_poll,	   { } },
+	{ "window end",	 RACE_ENDS,	0,	 6, op_window_end, { } },
+	{ "FMR map",	 RACE_ANY,	3,	80, op_fmr_map,	   { -EAGAIN, -EINVAL } },
+	{ "FMR unmap",	 RACE_SLEEPS,	0,	20, op_fmr_unmap,  { } },
+	{ "FMR end",	 RACE_ENDS,	0,	 6, op_fmr_end,	   { } },
+	{ "pool map",	 RACE_ANY,	4,	120, op_pool_map,   { -EAGAIN } },
+	{ "pool unmap",	 RACE_ANY,	4,	120, op_pool_unmap, { } },
+	{ "pool read",	 RACE_SLEEPS,	0,	10, op_pool_read,  { -EAGAIN } },
+	{ "pool flush",	 RACE_SLEEPS,	0,	 6, op_pool_flush, { } },
+	{ "pool end",	 RACE_ENDS,	0,	 6, op_pool_end,   { } },
+	{ "slice",	 RACE_ANY,	5,	60, op_slice,	   { -ENOMEM } },
+	{ "DMA",	 RACE_ANY,	6,	60, op_dma,	   { -ENOMEM } },
+	{ "DMA mode",	 RACE_SLEEPS,	0,	 4, op_dma_mode,   { } },
+	{ "scope",	 RACE_SLEEPS,	0,	 6, op_scope,	   { -ENOMEM, -EIO } },
+	{ "PD hold",	 RACE_SLEEPS,	0,	10, op_pd,	   { } },
+	{ "break",	 RACE_SLEEPS,	0,	 6, op_break,	   { -ENOENT } },
+	{ "agree",	 RACE_SLEEPS,	0,	 4, op_agree,	   { } },
+	{ "fence",	 RACE_SLEEPS,	0,	 3, op_fence,	   { } },
+	{ "graves",	 RACE_ENDS,	0,	20, op_graves,	   { } },
 };
 
 const unsigned int race_nr_ops = ARRAY_SIZE(race_ops);

@@ -79,6 +79,8 @@ struct racer {
 	u8 *bytes;
 };
 
+#define RACE_FAMILIES	6
+
 enum race_kind {
 	RACE_ANY,	/* any context */
 	RACE_SLEEPS,
@@ -89,6 +91,7 @@ enum race_kind {
  * struct race_op - an operation
  * @name: for the account
  * @kind: where it may be called
+ * @family: with which others it is done again and again; 0 of what sleeps
  * @weight: how often, against the others
  * @run: does it; 0, or the errno of a refusal; 1 when there was nothing to do it to
  * @refusals: errnos that are answers, 0 at the end
@@ -96,6 +99,7 @@ enum race_kind {
 struct race_op {
 	const char *name;
 	enum race_kind kind;
+	unsigned int family;
 	unsigned int weight;
 	int (*run)(struct racer *r);
 	int refusals[6];
@@ -108,6 +112,9 @@ static inline u32 race_dice(struct racer *r, u32 below)
 {
 	return prandom_u32_state(&r->rnd) % below;
 }
+
+/* What all threads turn to now: a number that goes on with the operations done. */
+u32 race_focus(void);
 
 void race_wrong(const char *what, long err);
 

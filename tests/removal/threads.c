@@ -156,8 +156,8 @@ void pair_destroy(struct pair *p)
 /*
  * When its NIC is down, 6.1's rxe cannot send the answer to a READ and forgets that it was the
  * first packet of it. The requester finds what comes at its next try out of place, which breaks the
- * queue pair, warns (check_ack() and COMPST_ERROR in rxe_comp.c), and completes with success. So one
- * that brought nothing, or no more from some byte on, failed when its queue pair is broken.
+ * queue pair, warns (check_ack() and COMPST_ERROR in rxe_comp.c), and completes with success. So
+ * one that brought nothing, or no more from some byte on, failed when its queue pair is broken.
  */
 static bool unanswered(struct pair *p, u32 len)
 {
