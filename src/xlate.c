@@ -283,7 +283,7 @@ int ib_mr_translate(struct ib_pd *pd, u32 key, u64 iova, u64 length, struct ib_m
 	struct ibmr_reg *reg;
 	u64 off, left;
 
-	if (unlikely(IS_ERR_OR_NULL(pd)))
+	if (IS_ERR_OR_NULL(pd))
 		return translate_closer(pd, key, iova, length, runs, max_runs);
 	/*
 	 * RCU waits for this, too. No function is called on the way, so nothing has to be kept over

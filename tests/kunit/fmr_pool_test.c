@@ -184,7 +184,7 @@ static void pool_local_key(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ibt_local_error(ibt_local(p, IBT_WRITE, key, SZ_1M, 8)));
 }
 
-/* The parameter fail_map stops the short way, too, whatever the address, and is gone when it is 0. */
+/* The parameter fail_map stops the short way, too, whatever the address; at 0 it is gone. */
 static void pool_fail_map(struct kunit *test)
 {
 	static const u64 iovas[] = { 0, SZ_1G, -BIT_ULL(33) };
