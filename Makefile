@@ -161,7 +161,7 @@ checkpatch:
 		--ignore $(CHECKPATCH_NOT)
 
 clean:
-	rm -rf build/[0-9]*/ build/mutate
+	@test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name results -exec rm -rf '{}' +
 	@test ! -e $(KDIR)/Makefile || $(MAKE) -s -C $(KDIR) M=$(CURDIR) clean
 
 help:
@@ -191,7 +191,7 @@ help:
 	@echo 'make install-test      make install, a ULP built on it, modprobe in a guest, make uninstall'
 	@echo 'make dkms-test         dkms and the packages in a Debian 12 of their own, on two kernels (as root)'
 	@echo 'make checkpatch        the kernel tree'\''s style checker over all sources'
-	@echo 'make clean             removes what was built here (fetched and built kernels stay in the cache)'
+	@echo 'make clean             removes what was built here, but build/results (kernels stay in the cache)'
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
