@@ -264,8 +264,9 @@ enum ib_mr_reason ibmr_pagevec_block(const struct ibmr_pagevec *pv, u64 iova, u6
 IBMR_EXPORT_INTERNAL(ibmr_pagevec_block);
 
 /*
- * How many blocks of 1 << @shift the vector takes in the device's list. ibmr_pagevec_block() allowed
- * that size or a larger one, so runs meet at blocks, and only the first and the last may be cut.
+ * How many blocks of 1 << @shift the vector takes in the device's list. ibmr_pagevec_block()
+ * allowed that size or a larger one, so runs meet at blocks, and only the first and the last may be
+ * cut.
  */
 u64 ibmr_pagevec_blocks(const struct ibmr_pagevec *pv, unsigned int shift)
 {
