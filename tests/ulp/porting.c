@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The C of docs/porting.md, so that a compiler sees it: `make docs-check` looks whether what the guide shows stands here.
- * The module does what needs no queue pair, a region and an I/O by a pool, on each device, and asks ib_mr_check() about
- * both. The rest is compiled; tests/ulp/skeleton does it.
+ * The C of docs/porting.md, so that a compiler sees it: `make docs-check` looks whether what the
+ * guide shows stands here. The module does what needs no queue pair, a region and an I/O by a pool,
+ * on each device, and asks ib_mr_check() about both. The rest is compiled; tests/ulp/skeleton does
+ * it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -13,14 +14,10 @@
 #include <rdma/ib_fmr_pool.h>
 #include <rdma/ib_mr.h>
 
+#include "porting.h"
+
 #define PAGES	4
 #define LEN	(PAGES * PAGE_SIZE)
-
-int porting_frwr_map(struct ib_qp *qp, struct ib_mr *mr, struct scatterlist *sg, int nents);
-int porting_frwr_unmap(struct ib_qp *qp, struct ib_mr *mr);
-int porting_bind(struct ib_qp *qp, struct ib_mw *mw, struct ib_mr *mr, u64 addr, u64 length);
-int porting_bind_2(struct ib_qp *qp, struct ib_mw *mw, struct ib_mr *mr, u64 addr, u64 length);
-void porting_received(struct ib_pd *pd, struct ib_wc *wc);
 
 /* --- fast registration, as it was; the calls are the kernel's own --- */
 
@@ -68,7 +65,7 @@ static struct ib_pool_fmr *pool_map(struct ib_fmr_pool *pool, struct scatterlist
 		fmr = ib_fmr_pool_map_sg(pool, sg, nents, 0, length, iova);
 		if (fmr != ERR_PTR(-EAGAIN))
 			break;
-		usleep_range(1000, 2000);	/* or, where nobody may sleep: back into your queue */
+		usleep_range(1000, 2000);	/* who may not sleep puts it back into his queue */
 	} while (--tries);
 	return fmr;
 }
@@ -86,7 +83,7 @@ static int pool_io(struct ib_pd *pd, struct ib_fmr_pool *pool, struct scatterlis
 	if (!err) {
 		err = asked(pd, fmr->fmr->rkey, fmr->io_virtual_address, IB_ACCESS_REMOTE_READ);
 		ib_fmr_pool_unmap(fmr);		/* the key is dead */
-		ib_flush_fmr_pool(pool);	/* nothing copies any more: pages may change hands */
+		ib_flush_fmr_pool(pool);	/* nothing copies: pages may change hands */
 	}
 	ib_dma_unmap_sg(pd->device, sg, PAGES, DMA_TO_DEVICE);
 	return err;
@@ -122,7 +119,7 @@ int porting_bind(struct ib_qp *qp, struct ib_mw *mw, struct ib_mr *mr, u64 addr,
 		},
 	};
 
-	return ib_bind_mw(qp, mw, &bind);	/* mw->rkey works now; no completion was asked for */
+	return ib_bind_mw(qp, mw, &bind);	/* mw->rkey works now; nothing is posted */
 }
 
 int porting_bind_2(struct ib_qp *qp, struct ib_mw *mw, struct ib_mr *mr, u64 addr, u64 length)
