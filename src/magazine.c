@@ -60,20 +60,12 @@ MODULE_PARM_DESC(stock_limit,
 u64 ibmr_short_iova __read_mostly = IBMR_IOVA_PLAIN;
 unsigned int ibmr_fail_map;
 
-void ibmr_set_fail_map(unsigned int every)
-{
-	WRITE_ONCE(ibmr_fail_map, every);
-	WRITE_ONCE(ibmr_short_iova, every ? 0 : IBMR_IOVA_PLAIN);
-}
-IBMR_EXPORT_INTERNAL(ibmr_set_fail_map);
-
 static int set_fail_map(const char *text, const struct kernel_param *kp)
 {
-	unsigned int every;
-	int err = kstrtouint(text, 0, &every);
+	int err = param_set_uint(text, kp);
 
 	if (!err)
-		ibmr_set_fail_map(every);
+		WRITE_ONCE(ibmr_short_iova, READ_ONCE(ibmr_fail_map) ? 0 : IBMR_IOVA_PLAIN);
 	return err;
 }
 

@@ -198,7 +198,6 @@ extern unsigned int ibmr_fail_map;
 extern u64 ibmr_short_iova;
 extern bool ibmr_no_fmr;
 extern unsigned int ibmr_stock_limit;
-void ibmr_set_fail_map(unsigned int every);
 bool ibmr_map_fails(void);
 #ifdef CONFIG_IB_MR_DEBUG
 enum ib_mr_reason ibmr_mag_verdict(struct ib_device *device, enum ib_mr_reason why);

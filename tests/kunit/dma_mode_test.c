@@ -298,7 +298,7 @@ static void chk_fault_injection(struct kunit *test)
 static void chk_no_memory(struct kunit *test)
 {
 	u8 *buf = kunit_kzalloc(test, 8192, GFP_KERNEL);
-	u64 before[IB_MR_DMA_FAULT_COUNT];
+	u64 before[IB_MR_DMA_FAULT_COUNT], addr;
 	struct ib_device *dev;
 	struct scatterlist sg[3];
 	int mode, nth, n, hits;
@@ -323,6 +323,14 @@ static void chk_no_memory(struct kunit *test)
 		}
 		/* The mapping, and a shadow for each entry. */
 		KUNIT_EXPECT_EQ(test, hits, mode == IB_MR_DMA_BOUNCE ? 4 : 1);
+		ibmr_fault_arm(BIT(IBMR_FAULT_ALLOC), 1, current);
+		addr = ib_dma_map_single(dev, buf, 64, DMA_BIDIRECTIONAL);
+		KUNIT_EXPECT_TRUE(test, ibmr_fault_disarm());
+		n = ib_dma_mapping_error(dev, addr);
+		KUNIT_EXPECT_EQ(test, !!n, mode == IB_MR_DMA_BOUNCE);
+		if (!n)
+			ib_dma_unmap_single(dev, addr, 64, DMA_BIDIRECTIONAL);
+		KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);
 		chk_expect(test, dev, before, 0, 0, "no memory");
 	}
 }

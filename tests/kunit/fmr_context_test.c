@@ -6,6 +6,7 @@
  */
 #include <linux/delay.h>
 #include "fmr_helpers.h"
+#include "proc.h"
 
 #define PG	PAGE_SIZE
 
@@ -83,10 +84,10 @@ static void context_fmr(struct kunit *test)
 	ibt_in_context(test, ctx, call_map, &c);
 	KUNIT_EXPECT_EQ(test, c.err, -EINVAL);
 	c.n = 4;
-	ibt_fail_map(test, 1);
+	ibt_param(test, "fail_map", 1);
 	ibt_in_context(test, ctx, call_map, &c);
 	KUNIT_EXPECT_EQ(test, c.err, -EAGAIN);
-	ibt_fail_map(test, 0);
+	ibt_param(test, "fail_map", 0);
 	ibt_expect_key(p, old, 0, b, 0, 4 * PG);
 }
 

@@ -309,17 +309,6 @@ void ibt_set(struct kunit *test, unsigned int *param, unsigned int value)
 	WRITE_ONCE(*param, value);
 }
 
-static void ibt_fail_map_off(struct kunit *test, void *arg)
-{
-	ibmr_set_fail_map(0);
-}
-
-void ibt_fail_map(struct kunit *test, unsigned int every)
-{
-	ibt_defer(test, ibt_fail_map_off, NULL);
-	ibmr_set_fail_map(every);
-}
-
 static void ibt_replace_off(struct kunit *test, void *arg)
 {
 	WRITE_ONCE(ibmr_force_replace, false);

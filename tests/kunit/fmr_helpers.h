@@ -54,7 +54,6 @@ void ibt_in_context(struct kunit *test, enum ibt_context ctx, void (*fn)(void *a
 
 /* Set a module parameter of ib_mr for the rest of the case. */
 void ibt_set(struct kunit *test, unsigned int *param, unsigned int value);
-void ibt_fail_map(struct kunit *test, unsigned int every);
 void ibt_force_replace(struct kunit *test);
 
 /* The counters of a magazine, taken together. */

@@ -5,6 +5,7 @@
  */
 #include <linux/delay.h>
 #include "fmr_helpers.h"
+#include "proc.h"
 
 #define PG	PAGE_SIZE
 
@@ -197,10 +198,10 @@ static void pool_fail_map(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(iovas); i++) {
-		ibt_fail_map(test, 1);
+		ibt_param(test, "fail_map", 1);
 		fmr = ib_fmr_pool_map_phys(pool, list, 4, iovas[i]);
 		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(fmr), -EAGAIN);
-		ibt_fail_map(test, 0);
+		ibt_param(test, "fail_map", 0);
 		fmr = ib_fmr_pool_map_phys(pool, list, 4, iovas[i]);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(fmr));
 		ibt_expect_key(p, fmr->fmr->rkey, iovas[i], b, 0, 4 * PG);

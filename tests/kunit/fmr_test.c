@@ -4,6 +4,7 @@
  * written against), with RDMA as the judge.
  */
 #include "fmr_helpers.h"
+#include "proc.h"
 
 #define PG	PAGE_SIZE
 #define IOVA(i)	((u64)SZ_1G * ((i) % 3))
@@ -365,13 +366,13 @@ static void fmr_again(struct kunit *test)
 	int i, err = 0;
 
 	KUNIT_ASSERT_EQ(test, ib_map_phys_fmr(fmr, list, 2, 0), 0);
-	ibt_fail_map(test, 1);
+	ibt_param(test, "fail_map", 1);
 	expect_again(test, fmr, list, p, b);
-	ibt_fail_map(test, 3);
+	ibt_param(test, "fail_map", 3);
 	for (i = 0; i < 9; i++)		/* few, so that the stock does not come into it */
 		err += ib_map_phys_fmr(fmr, list, 2, 0) == -EAGAIN;
 	KUNIT_EXPECT_EQ(test, err, 3);
-	ibt_fail_map(test, 0);
+	ibt_param(test, "fail_map", 0);
 	ibt_expect_key(p, fmr->rkey, 0, b, 0, b->size);
 
 	/* For real: the stock is drained while nobody can fill it. */
