@@ -225,16 +225,6 @@ static noinline int translate_closer(struct ib_pd *pd, u32 key, u64 iova, u64 le
 	return n;
 }
 
-/* The same with preemption off, and on again when it returns. */
-static noinline int translate_several(struct ib_pd *pd, u32 key, u64 iova, u64 length,
-				      struct ib_mr_run *runs, int max)
-{
-	int n = translate_closer(pd, key, iova, length, runs, max);
-
-	preempt_enable();
-	return n;
-}
-
 /*
  * In a region of several runs. Preemption is off, and on again when it returns. The arguments stay
  * where those of ib_mr_translate() were, so that none has to be moved or kept.
@@ -245,11 +235,15 @@ static noinline int translate_one_of(const struct ibmr_reg *reg, u32 key, u64 io
 	const struct ibmr_pagevec *pv = &reg->mem->pv;
 	const struct ibmr_run *last = pv->runs + pv->nr - 1, *run;
 	u64 off = iova - reg->iova;
+	struct ib_pd *pd;
 
 	OPTIMIZER_HIDE_VAR(off);	/* one register for it, not two */
 	run = pv->runs + ibmr_pagevec_find(pv, off);
-	if (unlikely(run != last && length > run[1].start - off))
-		return translate_several(reg->pd, key, iova, length, runs, max);
+	if (unlikely(run != last && length > run[1].start - off)) {
+		pd = reg->pd;		/* the region may be gone once preemption is on */
+		preempt_enable();
+		return translate_closer(pd, key, iova, length, runs, max);
+	}
 	runs->addr = run->addr + (off - run->start);
 	runs->len = length;
 	preempt_enable();
