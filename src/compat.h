@@ -25,6 +25,11 @@
 #define IBMR_IMPORT_INTERNAL()		MODULE_IMPORT_NS(IB_MR_INTERNAL)
 #endif
 
+/* The name came in 6.3 and in late 6.1; before, it was kvfree_rcu() with one argument. */
+#ifndef kvfree_rcu_mightsleep
+#define kvfree_rcu_mightsleep(ptr)	kvfree_rcu(ptr)
+#endif
+
 /*
  * What a module was loaded with, while the kernel has not parsed it yet: on 6.1 KUnit runs a
  * module's suites that early. NULL once it is parsed, as it is elsewhere; 7.3 does not keep it.

@@ -52,6 +52,9 @@ extern struct dentry *ibmr_debugfs_root;
  * @name: its name when it was added
  * @debugfs: its directory
  * @rcu: non-sleeping lookups may still read it
+ * @keys_lock: guards changes of what follows it
+ * @keys_spare: number of the leaf that became empty last, and may have been filled again
+ * @keys_used: objects in each leaf
  * @keys: what a key leads to, see keys.h
  */
 struct ibmr_dev {
@@ -81,6 +84,9 @@ struct ibmr_dev {
 	char name[IB_DEVICE_NAME_MAX];
 	struct dentry *debugfs;
 	struct rcu_head rcu;
+	spinlock_t keys_lock;
+	u32 keys_spare;
+	u16 keys_used[4096];
 	struct ibmr_key_leaf *keys[4096];
 };
 

@@ -354,6 +354,7 @@ static int ibmr_add_one(struct ib_device *device)
 	mutex_init(&dev->pd_lock);
 	hash_init(dev->pds);
 	mutex_init(&dev->mag_lock);
+	spin_lock_init(&dev->keys_lock);
 	INIT_LIST_HEAD(&dev->mags);
 	INIT_LIST_HEAD(&dev->windows);
 	INIT_LIST_HEAD(&dev->pools);

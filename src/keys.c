@@ -4,70 +4,110 @@
  *
  * A device numbers its MRs with 24 bits (the low eight of a key are its variant) and deals the
  * numbers out one after the other, so the table is an array of arrays: leaves of 4,096 places are
- * made when the first of their numbers comes up, and stay until the device's state goes. (siw deals
- * out at random, so there each registration may make a leaf, 128 MiB of them at the very most.) An
- * xarray would take a leaf's memory back, and takes three times as long to answer; a lookup is most
- * of what a translation does.
+ * made when the first of their numbers comes up, and go with the last object in them. One empty
+ * leaf stays, the one that became empty last: who registers and deregisters one MR after the other
+ * makes no leaf for each. (siw deals out at random, so there most registrations do make one.) An
+ * xarray takes three times as long to answer; a lookup is most of what a translation does.
  *
  * Readers are under RCU and take no lock. An object is in the table before anyone can know its key,
- * and is freed an RCU grace period after it was taken out; leaves are freed with the device's
- * state, likewise.
+ * and is freed an RCU grace period after it was taken out, and so is a leaf.
  */
 
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "compat.h"
 #include "keys.h"
 
 /* Replaces whatever was there. Return: 0 or -ENOMEM. */
 int ibmr_key_add(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed)
 {
-	struct ibmr_key_leaf **at = &dev->keys[key >> 20], *leaf = READ_ONCE(*at), *other;
+	struct ibmr_key_leaf *fresh = NULL, *leaf;
+	struct ibmr_keyed **slot;
+	u32 n = key >> 20;
 
-	if (!leaf) {
-		leaf = kvzalloc(sizeof(*leaf), GFP_KERNEL);
-		if (!leaf)
+	spin_lock(&dev->keys_lock);
+	while (!dev->keys[n] && !fresh) {
+		spin_unlock(&dev->keys_lock);
+		fresh = kvzalloc(sizeof(*fresh), GFP_KERNEL);
+		if (!fresh)
 			return -ENOMEM;
-		other = cmpxchg(at, NULL, leaf);
-		if (other) {
-			kvfree(leaf);
-			leaf = other;
-		}
+		spin_lock(&dev->keys_lock);
 	}
-	/* Whoever finds it finds all of it: pairs with the dependency in ibmr_key_find(). */
-	smp_store_release(&leaf->slot[(key >> 8) % IBMR_KEY_SLOTS], keyed);
+	leaf = dev->keys[n];
+	if (!leaf) {
+		leaf = fresh;
+		fresh = NULL;
+		/* Found empty, if found: pairs with the dependency in ibmr_key_find(). */
+		smp_store_release(&dev->keys[n], leaf);
+	}
+	slot = &leaf->slot[(key >> 8) % IBMR_KEY_SLOTS];
+	if (!*slot)
+		dev->keys_used[n]++;
+	/* Whoever finds it finds all of it: likewise. */
+	smp_store_release(slot, keyed);
+	spin_unlock(&dev->keys_lock);
+	kvfree(fresh);
 	return 0;
 }
+IBMR_EXPORT_INTERNAL(ibmr_key_add);
 
-/* If it is still @keyed that is there. Any context. */
-void ibmr_key_remove(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed)
+/* Leaf @n has become empty. Return: the one that was the spare, if it is empty still. */
+static struct ibmr_key_leaf *spare(struct ibmr_dev *dev, u32 n)
 {
-	struct ibmr_key_leaf *leaf = READ_ONCE(dev->keys[key >> 20]);
+	struct ibmr_key_leaf *leaf;
+	u32 old = dev->keys_spare;
 
-	if (leaf)
-		cmpxchg(&leaf->slot[(key >> 8) % IBMR_KEY_SLOTS], keyed, NULL);
+	lockdep_assert_held(&dev->keys_lock);
+	dev->keys_spare = n;
+	if (old == n || dev->keys_used[old])
+		return NULL;
+	leaf = dev->keys[old];
+	WRITE_ONCE(dev->keys[old], NULL);
+	return leaf;
 }
 
-/* The first one at *@index or behind it, *@index then its own; NULL when there is none. */
+/* If it is still @keyed that is there. Sleeps. */
+void ibmr_key_remove(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed)
+{
+	struct ibmr_key_leaf *leaf, *empty = NULL;
+	u32 n = key >> 20, i = (key >> 8) % IBMR_KEY_SLOTS;
+
+	might_sleep();
+	spin_lock(&dev->keys_lock);
+	leaf = dev->keys[n];
+	if (leaf && leaf->slot[i] == keyed) {
+		WRITE_ONCE(leaf->slot[i], NULL);
+		if (!--dev->keys_used[n])
+			empty = spare(dev, n);
+	}
+	spin_unlock(&dev->keys_lock);
+	if (empty)
+		kvfree_rcu_mightsleep(empty);
+}
+IBMR_EXPORT_INTERNAL(ibmr_key_remove);
+
+/*
+ * The first one at *@index or behind it, *@index then its own; NULL when there is none. To be
+ * followed under RCU of the caller's, or where nobody else frees it.
+ */
 struct ibmr_keyed *ibmr_key_next(const struct ibmr_dev *dev, u32 *index)
 {
+	struct ibmr_keyed *keyed = NULL;
 	u32 i;
 
-	for (i = *index; i < BIT(24); i++) {
+	rcu_read_lock();
+	for (i = *index; i < BIT(24) && !keyed; i++) {
 		const struct ibmr_key_leaf *leaf = READ_ONCE(dev->keys[i / IBMR_KEY_SLOTS]);
-		struct ibmr_keyed *keyed;
 
-		if (!leaf) {
+		*index = i;
+		if (leaf)
+			keyed = READ_ONCE(leaf->slot[i % IBMR_KEY_SLOTS]);
+		else
 			i |= IBMR_KEY_SLOTS - 1;
-			continue;
-		}
-		keyed = READ_ONCE(leaf->slot[i % IBMR_KEY_SLOTS]);
-		if (keyed) {
-			*index = i;
-			return keyed;
-		}
 	}
-	return NULL;
+	rcu_read_unlock();
+	return keyed;
 }
 
 /* Nobody reads it any more. */
@@ -78,7 +118,7 @@ void ibmr_keys_free(struct ibmr_dev *dev)
 	for (i = 0; i < IBMR_KEY_SLOTS; i++) {
 		if (!dev->keys[i])
 			continue;
-		WARN_ON(memchr_inv(dev->keys[i], 0, sizeof(*dev->keys[i])));
+		WARN_ON(dev->keys_used[i] || memchr_inv(dev->keys[i], 0, sizeof(*dev->keys[i])));
 		kvfree(dev->keys[i]);
 	}
 }

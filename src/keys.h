@@ -18,8 +18,10 @@ static __always_inline struct ibmr_keyed *ibmr_key_find(const struct ibmr_dev *d
 	return likely(leaf) ? READ_ONCE(leaf->slot[(key >> 8) % IBMR_KEY_SLOTS]) : NULL;
 }
 
-int ibmr_key_add(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed);	/* sleeps */
+/* Both sleep. */
+int ibmr_key_add(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed);
 void ibmr_key_remove(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed);
+
 struct ibmr_keyed *ibmr_key_next(const struct ibmr_dev *dev, u32 *index);
 void ibmr_keys_free(struct ibmr_dev *dev);
 

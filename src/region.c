@@ -569,12 +569,16 @@ bool ibmr_regions_agree(struct ibmr_dev *dev)
 
 		list_for_each_entry(region, &ipd->regions, entry) {
 			struct ibmr_reg *reg = region->reg;
+			bool found;
 
 			pd_regions++;
 			users++;
 			blocks += reg->blocks;
 			pd_pinned += ibmr_reg_pinned(reg);
-			if (ibmr_key_find(dev, reg->lkey) != &reg->keyed)
+			rcu_read_lock();
+			found = ibmr_key_find(dev, reg->lkey) == &reg->keyed;
+			rcu_read_unlock();
+			if (!found)
 				return false;
 		}
 		if (users > ipd->users || pd_regions != atomic_read(&ipd->nr_regions) ||
