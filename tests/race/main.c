@@ -22,6 +22,7 @@
 
 #include <linux/delay.h>
 #include <linux/irq_work.h>
+#include <linux/jump_label.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -29,6 +30,7 @@
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/vmstat.h>
+#include <rdma/ib_dma.h>
 #include <rdma/restrack.h>
 
 #include "compat.h"
@@ -163,6 +165,40 @@ u32 race_focus(void)
 }
 
 /*
+ * No code is patched while CPUs run it. QEMU's threads (7.2) may keep a translation of the moment
+ * between two bytes, and then the guest loops in int3 or dies of it; a module of two functions and
+ * a static key does that after 12,000 turns. So the key of the DMA checker is held as long as its
+ * mode is turned, and every other part of a soak does without both.
+ */
+static bool turns_modes;
+
+bool race_turns_modes(void)
+{
+	return READ_ONCE(turns_modes);
+}
+
+static void modes_begin(void)
+{
+	static_branch_inc(&ib_mr_dma_checking);
+	WRITE_ONCE(turns_modes, true);
+}
+
+static void modes_end(void)
+{
+	unsigned int i;
+
+	WRITE_ONCE(turns_modes, false);
+	/* The checker lets go of it when nothing is mapped any more; a shell turns it, too. */
+	for (i = 0; i < 100 && static_key_count(&ib_mr_dma_checking.key) > 1; i++) {
+		ib_mr_dma_check_set(device, IB_MR_DMA_OFF);
+		msleep(100);
+	}
+	if (static_key_count(&ib_mr_dma_checking.key) > 1)
+		race_wrong("the DMA checker does not let go of its key", 0);
+	static_branch_dec(&ib_mr_dma_checking);
+}
+
+/*
  * Whatever takes a microsecond races only with what comes in that microsecond, and what sleeps
  * takes thousands of them. So three of four are of one family of those that do not sleep, the same
  * for all threads for a while.
@@ -277,6 +313,8 @@ static void race_part(struct race *race, unsigned int part, unsigned long end)
 	int cpu = -1, err = 0;
 
 	WRITE_ONCE(stop, false);
+	if (part % 2 == 0)
+		modes_begin();
 	for (i = 0; i < ulps && !err; i++) {
 		race[i].dev = device;
 		race[i].mm = space;
@@ -314,6 +352,8 @@ static void race_part(struct race *race, unsigned int part, unsigned long end)
 	}
 	for (i = 0; i < ulps; i++)
 		race_unmake(&race[i]);
+	if (part % 2 == 0)
+		modes_end();
 	if (!ib_mr_check_invariants(device))
 		race_wrong("the counters do not agree", 0);
 }

@@ -514,6 +514,8 @@ static int op_dma(struct racer *r)
 
 static int op_dma_mode(struct racer *r)
 {
+	if (!race_turns_modes())
+		return 1;
 	return ib_mr_dma_check_set(r->race->dev, race_dice(r, 3));
 }
 

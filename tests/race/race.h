@@ -116,6 +116,9 @@ static inline u32 race_dice(struct racer *r, u32 below)
 /* What all threads turn to now: a number that goes on with the operations done. */
 u32 race_focus(void);
 
+/* The mode of the DMA checker may be turned. */
+bool race_turns_modes(void);
+
 void race_wrong(const char *what, long err);
 
 int race_make(struct race *race);
