@@ -27,7 +27,10 @@ noinline void ibmr_trace_mapped(const struct ib_mr *drv, const struct ibmr_mag *
 			   mag->access);
 }
 
-/* ibmr_withdraw(), told of. The probe's MR has no magazine; one that is parked was not mapped. */
+/*
+ * ibmr_withdraw(), told of. One that is parked was not mapped; the probe's, which has no magazine,
+ * was mapped for nobody.
+ */
 noinline void ibmr_withdraw_traced(const struct ibmr_armed *a, struct ib_mr *drv,
 				   struct ib_pd *park)
 {
@@ -36,9 +39,9 @@ noinline void ibmr_withdraw_traced(const struct ibmr_armed *a, struct ib_mr *drv
 
 	ibmr_driver_reads(WRITE_ONCE(drv->pd, park));
 	ibmr_driver_reads(WRITE_ONCE(drv->length, 0));
-	if (pd != park)
-		trace_ib_mr_cut_off(dev_name(&park->device->dev), pd->res.id, a->key, drv->iova,
-				    length, a->mag ? a->mag->access : 0);
+	if (pd != park && a->mag)
+		trace_ib_mr_cut_off(a->mag->dev->name, pd->res.id, a->key, drv->iova, length,
+				    a->mag->access);
 }
 
 noinline void ibmr_trace_bound(const struct ibmr_window *w, const struct ibmr_region *region,
