@@ -12,6 +12,9 @@ function of each stack, or its caller where that is a helper that works on its c
 the driver's, the core's or the kernel's own, `ib_sg_to_pages()` on behalf of ib_mr among them, the report is not ours
 to mend and is passed over; with one access of a module of ours (ib_mr, ib_mr_...) it is a splat. Some kinds
 of pair cannot be clean from our side alone (KNOWN). The race test plants one (PLANTED), to see that KCSAN finds it.
+
+KASAN's are splats, but for a fault of the driver's that is known by its function (DRIVERS_OWN), which whoever uses the
+driver may meet.
 """
 
 import re
@@ -55,6 +58,10 @@ KNOWN = [    # (function of the other side, what our half must be, why)
                                                                'itself (memalloc_noio_save(), an inline of the kernel)'),
 ]
 PLANTED = ('race_planted', 'ib_mr_race')
+DRIVERS_OWN = [      # (first two lines of a KASAN report, why)
+    (re.compile(r'BUG: KASAN: use-after-free in rxe_resp_queue_pkt\+\S+ \[rdma_rxe\]\nRead of size 1 '),
+     "rxe of 6.1 looks at a packet's opcode after it has queued it, when another CPU may have done with it"),
+]
 
 
 def accesses(lines, number):
@@ -84,7 +91,15 @@ def is_ours(module):
     return module == 'ib_mr' or module.startswith('ib_mr_')
 
 
-def passed_over(lines, number):
+def passed_over(kind, lines, number):
+    """Why the report of that kind at line NUMBER is not ours to mend; None when it is, or cannot be read."""
+    if kind == 'KASAN':
+        head = '\n'.join(text_of(line) for line in lines[number - 1:number + 1])
+        return next((why for pattern, why in DRIVERS_OWN if pattern.match(head)), None)
+    return of_others(lines, number) if kind == 'KCSAN' else None
+
+
+def of_others(lines, number):
     """Why the KCSAN report at line NUMBER is not ours to mend; None when it is, or cannot be read."""
     found = accesses(lines, number)
     if not found or not all(stack for _, stack in found):
@@ -123,17 +138,17 @@ def scan(lines):
     found = []
     for number, line in enumerate(lines, 1):
         hit = kind_of(line)
-        if hit and not (hit[0] == 'KCSAN' and passed_over(lines, number)):
+        if hit and not passed_over(hit[0], lines, number):
             found.append((hit[0], number, text_of(line)))
     return found
 
 
 def scan_foreign(lines):
-    """The data races that scan() passed over: (line number from 1, first line, why)."""
+    """What scan() passed over: (line number from 1, first line, why)."""
     found = []
     for number, line in enumerate(lines, 1):
         hit = kind_of(line)
-        why = passed_over(lines, number) if hit and hit[0] == 'KCSAN' else None
+        why = passed_over(hit[0], lines, number) if hit else None
         if why:
             found.append((number, text_of(line), why))
     return found
@@ -197,10 +212,16 @@ def report(first, *sides):
     return [f'[    5.000001] {line}' for line in [*out, 'Reported by Kernel Concurrency Sanitizer on:', '=' * 66]]
 
 
-# Whole reports: True where the race is ours.
+def kasan(function, access='Read of size 1'):
+    """The beginning of a KASAN report."""
+    return [f'[    5.000001] {line}' for line in ('=' * 66, f'BUG: KASAN: use-after-free in {function}',
+                                                  f'{access} at addr ffff8880060a0a55 by task ksoftirqd/1/20')]
+
+
+# Whole reports: True where the fault is ours.
 RXE = 'lookup_mr+0x1/0x2 [rdma_rxe]'
 OURS = 'ib_map_phys_fmr+0x1a/0x2b [ib_mr]'
-RACES = [
+REPORTS = [
     (True, 'ours and the driver', report('data-race in a / b', ('write', OURS), ('read', RXE))),
     (True, 'ours and ours', report('data-race in a / b', ('write', OURS), ('read (marked)', OURS))),
     (True, 'a test module of ours', report('data-race in a / b', ('read', RXE), ('write', 'owner+0x1/0x2 [ib_mr_race]'))),
@@ -217,6 +238,10 @@ RACES = [
     (False, 'the driver alone', report('data-race in a / b', ('write', RXE), ('read', RXE))),
     (False, 'the core for us, and the driver', report('data-race in a / b', ('write', 'ib_sg_to_pages+0x1/0x2 [ib_core]', OURS),
                                                       ('read', RXE))),
+    (False, 'a use after free that is known to be the driver\'s', kasan('rxe_resp_queue_pkt+0xa7/0xb0 [rdma_rxe]')),
+    (True, 'a write there', kasan('rxe_resp_queue_pkt+0xa7/0xb0 [rdma_rxe]', 'Write of size 1')),
+    (True, 'another of the driver\'s', kasan('rxe_do_task+0x9c/0x280 [rdma_rxe]')),
+    (True, 'a function of that name of ours', kasan('rxe_resp_queue_pkt+0x1/0x2 [ib_mr]')),
     (False, 'the kernel for us', report('data-race in a / b', ('write', '__queue_work+0x1/0x2', OURS), ('read', 'worker_thread+0x1/0x2'))),
 ]
 
@@ -224,10 +249,10 @@ RACES = [
 def self_test():
     """Every sample gets the verdict that stands beside it; one line each; the number of wrong ones."""
     wrong = 0
-    for want, name, lines in RACES:
+    for want, name, lines in REPORTS:
         good = bool(scan(lines)) == want and bool(scan_foreign(lines)) != want
         wrong += not good
-        print(f'{"ok" if good else "not ok"} race {"ours" if want else "passed over"}: {name}')
+        print(f'{"ok" if good else "not ok"} report {"ours" if want else "passed over"}: {name}')
     for want, line in SAMPLES:
         hit = kind_of(line)
         good = (hit[0] if hit else None) == want
