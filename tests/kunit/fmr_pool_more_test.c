@@ -26,6 +26,8 @@ static const struct sg_row {
 	{ "16 pages, ragged ends", IBT_SCATTER, 1, 16 * PG - 2, 0, SZ_1G + 1 },
 	{ "neighbours", IBT_PAGES, 5, 8 * PG + 11, 0, SZ_1G + 5 },
 	{ "a part of the list", IBT_SCATTER, 100, 9 * PG, 3 * PG + 17, SZ_1M + 117 },
+	{ "from the second entry on", IBT_SCATTER, 100, 9 * PG, PG - 100, SZ_1M },
+	{ "from the fourth entry on", IBT_SCATTER, 0, 9 * PG, 3 * PG, 0 },
 	{ "a part of neighbours", IBT_PAGES, 0, 9 * PG, PG, 0 },
 	{ "the list's last byte", IBT_SCATTER, 7, 3 * PG, 3 * PG - 1, 6 },
 	{ "vmalloc", IBT_VMALLOC, 77, 5 * PG, 0, SZ_2M + 77 },

@@ -213,6 +213,7 @@ static void pin_rights(struct kunit *test)
 		{ PROT_READ, LW | RR | RA, false }, { PROT_READ, MWB, false },
 		{ PROT_NONE, RR, false }, { PROT_NONE, 0, false }, { PROT_NONE, LW | RW, false },
 		{ PROT_WRITE, LW | RW, true }, { PROT_RW, ALL | MWB, true },
+		{ PROT_WRITE, RR, false }, { PROT_WRITE, LW | RR, false },
 	};
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_proc *p = ibt_proc(test, NULL);
