@@ -250,10 +250,17 @@ static void pin_rights(struct kunit *test)
 			      ibt_reg_user(p, pd, PAGE_OFFSET, PAGE_SIZE, RR, NULL));
 }
 
-/* Memory that was pinned for reading cannot be made writable by re-registration. */
+/*
+ * Memory that was pinned for reading cannot be made writable by re-registration; what is pinned
+ * goes with the region to another PD, and is given back when the region gets other memory.
+ */
 static void pin_rereg(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test), *other = ibt_pd(test);
+	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, SZ_8K, 1);
+	u64 iova = SZ_1M;
+	int n;
+	struct ib_phys_buf *phys = ibt_phys(test, b, 0, b->size, &n);
 	struct ibt_proc *p = ibt_proc(test, NULL);
 	unsigned long at = ibt_user_map(p, SZ_8K, PROT_READ);
 	struct ib_mr *mr = ibt_mr(test, ibt_reg_user(p, pd, at, SZ_8K, RR, NULL));
@@ -268,6 +275,14 @@ static void pin_rereg(struct kunit *test)
 			IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, ibt_rdma(pair, IBT_WRITE, pair->req.buf, mr->rkey, at, 1),
 			IB_WC_REM_ACCESS_ERR);
+
+	KUNIT_EXPECT_EQ(test,
+			ib_rereg_phys_mr(mr, IB_MR_REREG_TRANS, NULL, phys, n, 0, &iova), 0);
+	KUNIT_EXPECT_EQ(test, ibt_proc_pinned(p), (u64)0);
+	KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
+	KUNIT_EXPECT_EQ(test, ibt_rdma(pair, IBT_READ, pair->req.buf, mr->rkey, iova, SZ_8K),
+			IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, ibt_diff_copy(b, 0, SZ_8K, pair->req.buf), (size_t)SZ_8K);
 }
 
 /*
