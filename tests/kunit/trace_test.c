@@ -335,6 +335,32 @@ static void trace_stale(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, strstr(t->text, " cause=unmap"));
 }
 
+/* The device's own test maps and cuts off: for nobody, so nobody is told. */
+static void trace_live_test(struct kunit *test)
+{
+	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1, .page_shift = PAGE_SHIFT };
+	struct ib_device *second = ibt_second(test);
+	struct ib_pd *pd = ib_alloc_pd(second, 0);
+	struct ibmr_dev *dev = ibmr_dev_get(second);
+	struct trace *t = trace_on(test);
+	struct ib_fmr *fmr;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(pd));
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_EXPECT_FALSE(test, dev->probed);
+	fmr = ib_alloc_fmr(pd, RR, &attr);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(fmr), 0);
+	KUNIT_EXPECT_TRUE(test, dev->probed);
+	ibmr_dev_put(dev);
+	trace_read(t);
+	KUNIT_EXPECT_GT(test, events(t, "ib_mr_armed"), 0u);
+	KUNIT_EXPECT_EQ(test, events(t, "ib_mr_mapped"), 0u);
+	KUNIT_EXPECT_EQ(test, events(t, "ib_mr_cut_off"), 0u);
+	if (!IS_ERR(fmr))
+		KUNIT_EXPECT_EQ(test, ib_dealloc_fmr(fmr), 0);
+	KUNIT_EXPECT_EQ(test, ib_dealloc_pd_user(pd, NULL), 0);
+}
+
 /* What trace-cmd and bpftrace go by: no address in a format, and names for flags and reasons. */
 static void trace_formats(struct kunit *test)
 {
@@ -371,6 +397,7 @@ static struct kunit_case trace_cases[] = {
 	KUNIT_CASE(trace_fmr),
 	KUNIT_CASE(trace_window),
 	KUNIT_CASE(trace_stale),
+	KUNIT_CASE(trace_live_test),
 	KUNIT_CASE(trace_formats),
 	{}
 };
