@@ -14,7 +14,7 @@
 #include <linux/slab.h>
 
 #include "bench.h"
-#include "magazine.h"
+#include "stock/magazine.h"
 
 #define POOL_SIZE	2048
 #define BURST		256

@@ -23,7 +23,7 @@
 #include <linux/tick.h>
 
 #include "bench.h"
-#include "compat.h"
+#include "base/compat.h"
 
 static bool anyway;
 module_param(anyway, bool, 0444);

@@ -9,7 +9,7 @@
 #include <linux/slab.h>
 
 #include "bench.h"
-#include "regqp.h"
+#include "mr/regqp.h"
 
 #define MOST	64
 

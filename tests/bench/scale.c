@@ -16,7 +16,7 @@
 #include <linux/sizes.h>
 
 #include "bench.h"
-#include "region.h"
+#include "mr/region.h"
 
 #define FIRST		(PAGE_OFFSET + SZ_32M)
 #define MOST_RUNS	(SZ_1G >> PAGE_SHIFT)

@@ -21,7 +21,7 @@
 #include <trace/events/lock.h>	/* LCB_F_SPIN */
 
 #include "bench.h"
-#include "magazine.h"
+#include "stock/magazine.h"
 
 #define ROUNDS	20
 #define MAPS	1000

@@ -18,7 +18,7 @@
 #include <linux/uaccess.h>
 
 #include "bench.h"
-#include "region.h"
+#include "mr/region.h"
 
 #define TURNS	5
 

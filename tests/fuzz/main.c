@@ -22,7 +22,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "compat.h"
+#include "base/compat.h"
 #include "fuzz.h"
 
 static ulong ops = 100000;

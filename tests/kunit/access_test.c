@@ -9,7 +9,7 @@
  */
 #include <linux/bits.h>
 #include <linux/overflow.h>
-#include "access.h"
+#include "mr/access.h"
 #include "helpers.h"
 
 static const int rights[] = { LW, RR, RW, RA };

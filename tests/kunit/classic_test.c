@@ -7,7 +7,7 @@
  */
 #include <linux/interrupt.h>
 #include <linux/slab.h>
-#include "fault.h"
+#include "base/fault.h"
 #include "fmr_helpers.h"
 
 #define RECVS	32

@@ -12,7 +12,7 @@
 #include <rdma/ib_fmr_pool.h>
 
 #include "helpers.h"
-#include "dma.h"
+#include "dma/dma.h"
 
 /* How a buffer is mapped. */
 enum bnc_how { BNC_SINGLE, BNC_PAGE, BNC_SG };

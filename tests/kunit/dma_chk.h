@@ -8,7 +8,7 @@
 #include <rdma/ib_dma.h>
 
 #include "helpers.h"
-#include "dma.h"
+#include "dma/dma.h"
 
 /* Set the mode of the case's device. */
 void chk_mode(struct kunit *test, enum ib_mr_dma_check_mode mode);

@@ -12,7 +12,7 @@
 
 #include "dma_chk.h"
 #include "dma_device.h"
-#include "fault.h"
+#include "base/fault.h"
 
 static void chk_mode_back(struct kunit *test, void *dev)
 {

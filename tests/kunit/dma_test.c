@@ -15,7 +15,7 @@
 #include <rdma/ib_dma.h>
 
 #include "dma_device.h"
-#include "dma.h"
+#include "dma/dma.h"
 
 static void dma_mode_back(struct kunit *test, void *dev)
 {

@@ -15,7 +15,7 @@
 #include "proc.h"
 #include "window.h"
 
-#include "fault.h"
+#include "base/fault.h"
 
 #define F_ALLOC		BIT(IBMR_FAULT_ALLOC)
 #define F_DEVICE	BIT(IBMR_FAULT_DEVICE)

@@ -15,7 +15,7 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/sched/task.h>
-#include "compat.h"
+#include "base/compat.h"
 #include "fmr_helpers.h"
 
 #define PG	PAGE_SIZE

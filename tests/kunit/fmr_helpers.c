@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 #include <linux/timer.h>
 #include <linux/umh.h>
-#include "compat.h"
+#include "base/compat.h"
 #include "fmr_helpers.h"
 #include "proc.h"
 

@@ -9,7 +9,7 @@
 #include <rdma/ib_fmr_pool.h>
 #include "helpers.h"
 
-#include "fmr.h"
+#include "fmr/fmr.h"
 
 #define FMR_ALL	(LW | RR | RW | RA)
 

@@ -8,7 +8,7 @@
 #include <linux/kthread.h>
 #include <linux/sched/task.h>
 #include "fmr_helpers.h"
-#include "regqp.h"
+#include "mr/regqp.h"
 
 #define PG	PAGE_SIZE
 #define POOLS	3

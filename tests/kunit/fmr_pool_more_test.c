@@ -4,7 +4,7 @@
  * and that making one is all or nothing.
  */
 #include <linux/delay.h>
-#include "fault.h"
+#include "base/fault.h"
 #include "fmr_helpers.h"
 
 #define PG	PAGE_SIZE

@@ -28,8 +28,8 @@
 #include "helpers.h"
 
 #include <rdma/ib_fmr_pool.h>
-#include "compat.h"
-#include "core.h"
+#include "base/compat.h"
+#include "base/core.h"
 
 /* The device. */
 

@@ -5,10 +5,10 @@
  */
 #include <linux/slab.h>
 
-#include "compat.h"
-#include "core.h"
+#include "base/compat.h"
+#include "base/core.h"
 #include "helpers.h"
-#include "keys.h"
+#include "base/keys.h"
 
 #define FAR	0xff0U	/* leaf; soft RoCE has numbers for the first 128 */
 #define LEAVES	3

@@ -7,7 +7,7 @@
 #include <linux/delay.h>
 #include <linux/slab.h>
 #include "fmr_helpers.h"
-#include "fmr_pool.h"
+#include "fmr/pool.h"
 #include "proc.h"
 #include "table.h"
 #include "window.h"

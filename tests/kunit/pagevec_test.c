@@ -12,7 +12,7 @@
 #include <linux/random.h>
 #include <linux/vmalloc.h>
 #include "helpers.h"
-#include "pagevec.h"
+#include "mr/pagevec.h"
 
 #define K	SZ_1K
 #define PG	((u64)SZ_4K)

@@ -21,7 +21,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include "helpers.h"
-#include "compat.h"
+#include "base/compat.h"
 
 #define IBT_DEPTH	16
 

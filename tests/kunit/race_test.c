@@ -8,8 +8,8 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
-#include "compat.h"
-#include "core.h"
+#include "base/compat.h"
+#include "base/core.h"
 #include "proc.h"
 #include "window.h"
 

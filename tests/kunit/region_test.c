@@ -10,7 +10,7 @@
  */
 #include <linux/mm.h>
 #include "helpers.h"
-#include "compat.h"
+#include "base/compat.h"
 
 #define PG	SZ_4K
 #define ALL	(LW | RR | RW | RA)

@@ -12,7 +12,7 @@
 
 #include "helpers.h"
 #include "proc.h"
-#include "regqp.h"
+#include "mr/regqp.h"
 
 #define PG	SZ_4K
 #define ALL	(LW | RR | RW | RA)

@@ -12,7 +12,7 @@
 #include <rdma/ib_fmr_pool.h>
 #include <rdma/ib_mr_arena.h>
 #include <rdma/ib_mr_mw.h>
-#include "dma.h"
+#include "dma/dma.h"
 #include "proc.h"
 #include "siw.h"
 

@@ -33,10 +33,10 @@
 #include <rdma/ib_dma.h>
 #include <rdma/restrack.h>
 
-#include "compat.h"
-#include "core.h"
-#include "fmr_pool.h"
-#include "magazine.h"
+#include "base/compat.h"
+#include "base/core.h"
+#include "fmr/pool.h"
+#include "stock/magazine.h"
 #include "race.h"
 
 static unsigned int rounds = 20000;

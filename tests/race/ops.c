@@ -17,10 +17,10 @@
 #include <linux/slab.h>
 #include <rdma/ib_dma.h>
 
-#include "compat.h"
-#include "core.h"
+#include "base/compat.h"
+#include "base/core.h"
 #include "race.h"
-#include "regqp.h"
+#include "mr/regqp.h"
 
 #define ALL	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE)
 

@@ -8,7 +8,7 @@
  * registration and polling, to wit
  *
  *	ib_alloc_pd() with one argument; ib_dealloc_pd() and ib_destroy_cq() that answer
- *	ib_create_cq() with cqe and comp_vector; a handler that may poll (see src/classic.c)
+ *	ib_create_cq() with cqe and comp_vector; a handler that may poll (see src/ease/classic.c)
  *	ib_poll_cq() that tells of binds (IB_WC_BIND_MW); ib_modify_cq()
  *	ib_post_send(), ib_post_recv() with a bad_wr that is not const; work requests with the
  *	union wr, up to 4.3 (ib_mr/wr.h)

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * debugfs: ib_mr/<device>/ with what lives there, what was counted, and a file to ask.
+ *
+ *	regions pools windows magazines		tables, see listing.c
+ *	dma dma_check dma_live			the DMA checker's, see dma/device.c
+ *	stats		counters, and each reason a call was refused for
+ *	explain		write "KEY IOVA LENGTH RIGHT[,RIGHT] [local]", read the sentence
+ *
+ * RIGHT is read, write or atomic: what the peer does or, with "local", what the device does for a
+ * request of one's own (read: it fetches from the memory). The answer belongs to the open file, so
+ * several may ask at once: exec 3<>explain; echo ... >&3; cat <&3.
+ *
+ * The files go before the device's state does: removing them waits for who is reading.
+ */
+
+#include <linux/ctype.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "base/compat.h"
+#include "mr/access.h"
+#include "see/debugfs.h"
+
+struct dentry *ibmr_debugfs_root;
+
+static int stats_show(struct seq_file *m, void *unused)
+{
+	struct ibmr_dev *dev = m->private;
+	int i;
+
+	seq_puts(m, "# name value\n");
+	seq_printf(m, "regions %d\n", atomic_read(&dev->regions));
+	seq_printf(m, "windows %d\n", atomic_read(&dev->nr_windows));
+	seq_printf(m, "blocks %lld\n", atomic64_read(&dev->blocks));
+	seq_printf(m, "pinned_pages %lld\n", atomic64_read(&dev->pinned));
+	seq_printf(m, "went_stale %lld\n", atomic64_read(&dev->went_stale));
+	for (i = 1; i < IB_MR_WHY_COUNT; i++) {
+		u64 n = atomic64_read(&dev->refused[i]);
+
+		if (n)
+			seq_printf(m, "refused_%s %llu\n", ib_mr_reason_name(i), n);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
+/* explain: per open file */
+struct ask {
+	struct ibmr_dev *dev;
+	struct mutex lock;	/* the answer */
+	char answer[320];
+};
+
+static int explain_open(struct inode *inode, struct file *file)
+{
+	struct ask *ask = kzalloc(sizeof(*ask), GFP_KERNEL);
+
+	if (!ask)
+		return -ENOMEM;
+	ask->dev = inode->i_private;
+	mutex_init(&ask->lock);
+	strscpy(ask->answer,
+		"write: KEY IOVA LENGTH RIGHT[,RIGHT] [local], where RIGHT is read, write or atomic\n",
+		sizeof(ask->answer));
+	file->private_data = ask;
+	return nonseekable_open(inode, file);
+}
+
+static int explain_release(struct inode *inode, struct file *file)
+{
+	kfree(file->private_data);
+	return 0;
+}
+
+/* "read,write" to rights; negative when a word is none. */
+static int parse_rights(char *list, bool local)
+{
+	int access = 0;
+	char *word;
+
+	while ((word = strsep(&list, ","))) {
+		if (!strcasecmp(word, "read"))
+			access |= local ? 0 : IB_ACCESS_REMOTE_READ;
+		else if (!strcasecmp(word, "write"))
+			access |= local ? IB_ACCESS_LOCAL_WRITE : IB_ACCESS_REMOTE_WRITE;
+		else if (!strcasecmp(word, "atomic") && !local)
+			access |= IB_ACCESS_REMOTE_ATOMIC;
+		else
+			return -EINVAL;
+	}
+	return access;
+}
+
+static ssize_t explain_write(struct file *file, const char __user *from, size_t count,
+			     loff_t *pos)
+{
+	struct ask *ask = file->private_data;
+	char line[128], *rest, *word[5];
+	size_t n;
+	u64 iova, length;
+	int access;
+	u32 key;
+
+	if (!count || count >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, from, count))
+		return -EFAULT;
+	line[count] = '\0';
+	rest = strim(line);
+	for (n = 0; n < ARRAY_SIZE(word) && rest; n++) {
+		word[n] = strsep(&rest, " \t");
+		rest = rest ? skip_spaces(rest) : NULL;
+	}
+	if (rest || n < 4 || (n == 5 && strcasecmp(word[4], "local")))
+		return -EINVAL;
+	if (kstrtou32(word[0], 0, &key) || kstrtou64(word[1], 0, &iova) ||
+	    kstrtou64(word[2], 0, &length))
+		return -EINVAL;
+	access = parse_rights(word[3], n == 5);
+	if (access < 0)
+		return access;
+
+	if (!ibmr_dev_enter(ask->dev))
+		return -ENODEV;
+	mutex_lock(&ask->lock);
+	ib_mr_explain(ask->dev->ibdev, NULL, key, iova, length, access, ask->answer,
+		      sizeof(ask->answer) - 1);
+	strcat(ask->answer, "\n");
+	mutex_unlock(&ask->lock);
+	ibmr_dev_exit(ask->dev);
+	/*
+	 * The next read is of this answer, from its start: a write and a read share the position.
+	 */
+	*pos = 0;
+	return count;
+}
+
+static ssize_t explain_read(struct file *file, char __user *to, size_t count, loff_t *pos)
+{
+	struct ask *ask = file->private_data;
+	ssize_t n;
+
+	mutex_lock(&ask->lock);
+	n = simple_read_from_buffer(to, count, pos, ask->answer, strlen(ask->answer));
+	mutex_unlock(&ask->lock);
+	return n;
+}
+
+static const struct file_operations explain_fops = {
+	.owner		= THIS_MODULE,
+	.open		= explain_open,
+	.release	= explain_release,
+	.read		= explain_read,
+	.write		= explain_write,
+};
+
+/* Failure of debugfs is nobody's: files are then not there. */
+void ibmr_debugfs_add(struct ibmr_dev *dev)
+{
+	dev->debugfs = debugfs_create_dir(dev->name, ibmr_debugfs_root);
+	ibmr_listings_add(dev);
+	ibmr_debugfs_file(dev, "stats", 0444, &stats_fops);
+	ibmr_debugfs_file(dev, "explain", 0600, &explain_fops);
+}
+
+void ibmr_debugfs_remove(struct ibmr_dev *dev)
+{
+	debugfs_remove_recursive(dev->debugfs);
+	dev->debugfs = NULL;
+}
+
+void ibmr_debugfs_init(void)
+{
+	ibmr_debugfs_root = debugfs_create_dir("ib_mr", NULL);
+}
+
+void ibmr_debugfs_exit(void)
+{
+	debugfs_remove_recursive(ibmr_debugfs_root);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#ifndef IBMR_DEBUGFS_H
+#define IBMR_DEBUGFS_H
+
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "base/core.h"
+
+/*
+ * In ib_mr/<device>/. The file's seq_file has the struct ibmr_dev as its ->private
+ * (DEFINE_SHOW_ATTRIBUTE).
+ */
+static inline void ibmr_debugfs_file(struct ibmr_dev *dev, const char *name, umode_t mode,
+				     const struct file_operations *fops)
+{
+	debugfs_create_file(name, mode, dev->debugfs, dev, fops);
+}
+
+void ibmr_debugfs_add(struct ibmr_dev *dev);
+void ibmr_debugfs_remove(struct ibmr_dev *dev);
+void ibmr_listings_add(struct ibmr_dev *dev);
+void ibmr_debugfs_init(void);
+void ibmr_debugfs_exit(void);
+
+#endif /* IBMR_DEBUGFS_H */
