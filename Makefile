@@ -144,6 +144,12 @@ ulp-test:
 deb:
 	@scripts/deb
 
+# those of docs/how-it-works.md, from the texts beside them
+pictures:
+	@scripts/setup --also graphviz
+	@for p in parts key; do dot -Tsvg docs/$$p.dot | \
+		sed '1a <!-- SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB -->' > docs/$$p.svg || exit; done
+
 # the manual of the exported calls
 docs:
 	@scripts/docs make
@@ -170,6 +176,7 @@ help:
 	@echo 'make install           module, headers, Module.symvers and tools [PREFIX=/usr/local] [DESTDIR=]; make uninstall'
 	@echo 'make ulp NAME=x        a ULP to start from, in ../x or DIR='
 	@echo 'make docs              the manual of the exported calls, HTML and man pages, in build/docs/; make docs-check'
+	@echo 'make pictures          draws docs/parts.svg and docs/key.svg anew'
 	@echo 'make deb               the Debian packages ib-mr-dkms, ib-mr-dev and ib-mr-tools, in build/deb/'
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
 	@echo 'make check-all         the same on 6.1-debug, 6.12-debug, 7-debug, then the demo on 6.1, 6.12, 6.1-rt, 6.1-cloud: hours'
@@ -196,5 +203,5 @@ help:
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
 
 .PHONY: all modules install install-headers install-tools uninstall check check-all demo demo2 dma-demo bench races \
-	adversary fuzz soak coverage mutate removal sparse abi-check ulp ulp-test install-test docs docs-check deb dkms-test \
+	adversary fuzz soak coverage mutate removal sparse abi-check ulp ulp-test install-test pictures docs docs-check deb dkms-test \
 	checkpatch clean help

@@ -216,7 +216,7 @@ struct grant {
 
 /*
  * On 6.1 a READ that was let in when its FMR or window was withdrawn is answered with what the
- * driver's packet buffer holds (README, Limits). Only the device's end withdraws those of a set.
+ * driver's packet buffer holds (docs/limits.md). Only the device's end withdraws those of a set.
  */
 static bool cut_short(struct set *s, bool armed)
 {
