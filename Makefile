@@ -8,7 +8,7 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 PREFIX ?= /usr/local
 # The release of the kernel that KDIR names, as uname tells it and modules carry it. Debian's headers of 6.1 have another
 # one in include/config/kernel.release, which is what the kernel's own makefiles would install for.
-KREL = $(shell sed -n 's/^\#define UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
+KREL = $(shell sed -n 's/^\#define UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h 2> /dev/null)
 CHECK_KERNEL = $(or $(KERNEL),6.1-debug)
 DEMO_KERNEL = $(or $(KERNEL),6.1)
 
@@ -57,6 +57,10 @@ install-tools:
 	install -D -m 644 scripts/ibmr.bash $(word 3,$(TOOLS))
 
 uninstall:
+	@test -n "$(KREL)" || { \
+		echo "which kernel is meant? $(KDIR) does not say its release"; \
+		echo "next: make uninstall KDIR=... with that kernel's headers, or KREL=\$$(uname -r)"; \
+		exit 1; }
 	rm -rf $(MODDIR) $(DESTDIR)$(PREFIX)/include/ib_mr $(DESTDIR)$(PREFIX)/lib/ib_mr/$(KREL) $(TOOLS)
 	-rmdir $(dir $(MODDIR)) $(DESTDIR)$(PREFIX)/lib/ib_mr 2> /dev/null
 	$(if $(DESTDIR),,depmod -a $(KREL))
@@ -201,6 +205,12 @@ help:
 	@echo 'make clean             removes what was built here, but build/results (kernels stay in the cache)'
 	@echo
 	@echo 'scripts/vm --help      any module, any command, in a guest with RDMA'
+
+# a word that is no target, perhaps one misspelt
+.DEFAULT:
+	@echo "there is nothing called '$@' to make"
+	@echo "next: make help"
+	@exit 2
 
 .PHONY: all modules install install-headers install-tools uninstall check check-all demo demo2 dma-demo bench races \
 	adversary fuzz soak coverage mutate removal sparse abi-check ulp ulp-test install-test pictures docs docs-check deb dkms-test \

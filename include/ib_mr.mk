@@ -10,6 +10,13 @@ subdir-ccflags-y += -I$(ib-mr-include)
 
 # what uname says; KERNELRELEASE is another one under Debian's headers of 6.1
 ib-mr-release := $(shell sed -n 's/^\#define UTS_RELEASE "\(.*\)"/\1/p' $(objtree)/include/generated/utsrelease.h)
-KBUILD_EXTRA_SYMBOLS += $(firstword $(wildcard $(ib-mr-include)/../Module.symvers \
+ib-mr-symbols := $(firstword $(wildcard $(ib-mr-include)/../Module.symvers \
 	$(ib-mr-include)/../../lib/ib_mr/$(ib-mr-release)/Module.symvers \
 	/var/lib/dkms/ib_mr/kernel-$(ib-mr-release)-$(UTS_MACHINE)/module/Module.symvers))
+# Only where symbols are looked up, not in a clean; and not where the caller names some of its own, as scripts/vm does.
+ifneq ($(filter %Makefile.modpost,$(MAKEFILE_LIST)),)
+ifeq ($(ib-mr-symbols)$(KBUILD_EXTRA_SYMBOLS),)
+$(error no Module.symvers of ib_mr for $(ib-mr-release). Next: run make in $(abspath $(ib-mr-include)/..), or install ib_mr)
+endif
+endif
+KBUILD_EXTRA_SYMBOLS += $(ib-mr-symbols)
