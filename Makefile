@@ -116,6 +116,9 @@ removal:
 	@scripts/setup
 	@scripts/removal --kernel $(CHECK_KERNEL) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED))
 
+rooms-check:
+	@scripts/rooms
+
 sparse:
 	@scripts/setup
 	@scripts/build $(CHECK_KERNEL) C=2
@@ -196,6 +199,7 @@ help:
 	@echo 'make coverage          what of src/ make check reaches, and why not the rest [KERNEL=6.1-debug]'
 	@echo 'make mutate            breaks src/ in forty places; do the tests notice? An hour [KERNEL=6.1-debug] [ONLY=n,n-n]'
 	@echo 'make removal           the device goes, again and again, under a working ULP [KERNEL=6.1-debug] [ROUNDS=60] [SEED=1]'
+	@echo 'make rooms-check       each folder of src/ includes only what the table in CONTRIBUTING.md allows'
 	@echo 'make sparse            sparse over all sources; or C=1 with any build'
 	@echo 'make abi-check         versions agree; what is exported is what abi/ promises'
 	@echo 'make ulp-test          make ulp, build and run what it made'
@@ -213,5 +217,5 @@ help:
 	@exit 2
 
 .PHONY: all modules install install-headers install-tools uninstall check check-all demo demo2 dma-demo bench races \
-	adversary fuzz soak coverage mutate removal sparse abi-check ulp ulp-test install-test pictures docs docs-check deb dkms-test \
+	adversary fuzz soak coverage mutate removal rooms-check sparse abi-check ulp ulp-test install-test pictures docs docs-check deb dkms-test \
 	checkpatch clean help

@@ -15,18 +15,14 @@
  * Lock order: removal, a region's lock, pd_lock, ibmr_pd.lock.
  */
 
+#include <linux/debugfs.h>
 #include <linux/slab.h>
 
 #include "base/compat.h"
 #include "base/core.h"
 #include "base/fault.h"
 #include "base/keys.h"
-#include "dma/dma.h"
-#include "mr/region.h"
-#include "mr/regqp.h"
-#include "mw/window.h"
-#include "see/debugfs.h"
-#include "stock/magazine.h"
+#include "base/room.h"
 
 static struct ib_client ibmr_client;
 struct ibmr_dev __rcu *ibmr_first_dev;
@@ -128,6 +124,8 @@ out:
 void ibmr_pd_put(struct ibmr_pd *ipd)
 {
 	struct ibmr_dev *dev = ipd->dev;
+	const struct ibmr_room *room;
+	int i;
 
 	mutex_lock(&dev->pd_lock);
 	if (--ipd->users) {
@@ -135,7 +133,8 @@ void ibmr_pd_put(struct ibmr_pd *ipd)
 		return;
 	}
 	hash_del(&ipd->node);
-	ibmr_regqp_destroy(ipd->rq);
+	ibmr_each_room(room, i, pd_last)
+		room->pd_last(ipd);
 	mutex_unlock(&dev->pd_lock);
 
 	WARN_ON(!list_empty(&ipd->regions));
@@ -312,10 +311,11 @@ EXPORT_SYMBOL(ib_mr_dealloc_pd);
  */
 bool ib_mr_check_invariants(struct ib_device *device)
 {
+	const struct ibmr_room *room;
 	struct ibmr_dev *dev;
 	struct ibmr_pd *ipd;
 	bool ok = true;
-	int bkt;
+	int bkt, i;
 
 	might_sleep();
 	dev = ibmr_dev_get(device);
@@ -327,8 +327,8 @@ bool ib_mr_check_invariants(struct ib_device *device)
 		if (!ipd->users)
 			ok = false;
 	mutex_unlock(&dev->pd_lock);
-	if (!ibmr_regions_agree(dev) || !ibmr_mags_agree(dev) || !ibmr_windows_agree(dev))
-		ok = false;
+	ibmr_each_room_up(room, i, agree)
+		ok = room->agree(dev) && ok;
 	up_write(&dev->removal);
 	ibmr_dev_put(dev);
 	return ok;
@@ -337,8 +337,9 @@ EXPORT_SYMBOL(ib_mr_check_invariants);
 
 static int ibmr_add_one(struct ib_device *device)
 {
+	const struct ibmr_room *room;
 	struct ibmr_dev *dev;
-	int err;
+	int err, i;
 
 	/* Nothing to serve where the core itself cannot use the device. */
 	if (!device->ops.alloc_pd || !device->ops.dereg_mr)
@@ -359,36 +360,44 @@ static int ibmr_add_one(struct ib_device *device)
 	INIT_LIST_HEAD(&dev->windows);
 	INIT_LIST_HEAD(&dev->pools);
 	BUILD_BUG_ON(ARRAY_SIZE(dev->keys) != IBMR_KEY_SLOTS);
-	ibmr_debugfs_add(dev);
-	err = ibmr_dma_dev_add(device, dev->debugfs);
-	if (err) {
-		ibmr_debugfs_remove(dev);
-		kvfree(dev);
-		return err;
+	/* Failure of debugfs is nobody's: files are then not there. */
+	dev->debugfs = debugfs_create_dir(dev->name, ibmr_debugfs_root);
+	ibmr_each_room_up(room, i, dev_add) {
+		err = room->dev_add(dev);
+		if (err)
+			goto err_rooms;
 	}
 	ib_set_client_data(device, &ibmr_client, dev);
 	/* The first of several is remembered until it goes. */
 	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, NULL, dev);
 	return 0;
+
+err_rooms:
+	debugfs_remove_recursive(dev->debugfs);
+	while (++i < IBMR_ROOMS)
+		if (ibmr_rooms[i]->dev_gone)
+			ibmr_rooms[i]->dev_gone(dev);
+	kvfree(dev);
+	return err;
 }
 
 static void ibmr_remove_one(struct ib_device *device, void *client_data)
 {
 	struct ibmr_dev *dev = client_data;
+	const struct ibmr_room *room;
 	struct hlist_node *next;
 	struct ibmr_pd *ipd;
-	int bkt;
+	int bkt, i;
 
 	/* Waits for readers of the files, who wait for @removal. */
-	ibmr_debugfs_remove(dev);
+	debugfs_remove_recursive(dev->debugfs);
+	dev->debugfs = NULL;
 	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, dev, NULL);
 	down_write(&dev->removal);
 	WRITE_ONCE(dev->gone, true);
-	ibmr_mags_remove(dev);
+	ibmr_each_room(room, i, dev_remove)
+		room->dev_remove(dev);
 	hash_for_each_safe(dev->pds, bkt, next, ipd, node) {
-		ibmr_regions_orphan(ipd);
-		ibmr_regqp_destroy(ipd->rq);
-		ipd->rq = NULL;
 		/* A hold ends here: its put would not find us any more. */
 		if (ipd->holds) {
 			ipd->users -= ipd->holds - 1;
@@ -399,7 +408,8 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 	up_write(&dev->removal);
 	/* The core forgets it only after we return, and lookups must not find freed memory. */
 	ib_set_client_data(device, &ibmr_client, NULL);
-	ibmr_dma_dev_remove(device);
+	ibmr_each_room(room, i, dev_gone)
+		room->dev_gone(dev);
 	ibmr_dev_put(dev);
 }
 

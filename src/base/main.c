@@ -1,64 +1,84 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The module: what is set up in which order, and taken down in the other.
+ * The module: which rooms there are, and in which order all of them begin and end.
+ *
+ * The order of the list is that of teardown. Who looks goes first, so that no reader of a file meets
+ * what is half gone. Then what stands on something goes before it: windows and their stocks before
+ * regions, which windows are bound to, and all of them before DMA, since memory is unmapped when
+ * nothing can reach it any more. FMRs, pools, arenas and scopes are objects of their owners alone:
+ * what has to be done for them when a device goes is done by the stocks and regions under them.
+ *
+ * A room begins in the reverse order. Devices come when all rooms are ready, and go before any room
+ * does. What rooms gave to RCU is waited for last of all: callbacks are the module's text.
  *
  * The exported calls live beside the objects they work on; device.c keeps devices and PDs.
  */
 
+#include <linux/debugfs.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 
 #include "base/compat.h"
 #include "base/core.h"
-#include "base/handle.h"
-#include "dma/dma.h"
-#include "mw/window.h"
-#include "see/debugfs.h"
-#include "stock/magazine.h"
+#include "base/room.h"
+
+const struct ibmr_room *const ibmr_rooms[IBMR_ROOMS] = {
+	&ibmr_room_see,
+	&ibmr_room_mw,
+	&ibmr_room_stock,
+	&ibmr_room_mr,
+	&ibmr_room_dma,
+};
+
+struct dentry *ibmr_debugfs_root;
+
+/* Those from @first on have begun. */
+static void rooms_exit(int first)
+{
+	const struct ibmr_room *room;
+	int i;
+
+	/* Waits for readers. */
+	debugfs_remove_recursive(ibmr_debugfs_root);
+	for (i = first; i < IBMR_ROOMS; i++) {
+		room = ibmr_rooms[i];
+		if (room->left)
+			room->left();
+	}
+	rcu_barrier();
+	for (i = first; i < IBMR_ROOMS; i++) {
+		room = ibmr_rooms[i];
+		if (room->exit)
+			room->exit();
+	}
+	/* last: whatever was queued above is our text */
+	rcu_barrier();
+	rcu_barrier_tasks();
+}
 
 static int __init ib_mr_init(void)
 {
-	int err;
+	const struct ibmr_room *room;
+	int err, i;
 
-	ibmr_debugfs_init();
-	err = ibmr_live_init();
-	if (err)
-		goto err_debugfs;
-	err = ibmr_mags_init();
-	if (err)
-		goto err_live;
-	err = ibmr_dma_init(ibmr_debugfs_root);
-	if (err)
-		goto err_mags;
-	err = ibmr_handles_init();
-	if (err)
-		goto err_dma;
+	ibmr_debugfs_root = debugfs_create_dir("ib_mr", NULL);
+	ibmr_each_room_up(room, i, init) {
+		err = room->init();
+		if (err) {
+			rooms_exit(i + 1);
+			return err;
+		}
+	}
 	err = ibmr_devices_init();
 	if (err)
-		goto err_handles;
-	return 0;
-
-err_handles:
-	ibmr_handles_exit();
-err_dma:
-	ibmr_dma_exit();
-err_mags:
-	ibmr_mags_exit();
-err_live:
-	ibmr_live_exit();
-err_debugfs:
-	ibmr_debugfs_exit();
+		rooms_exit(0);
 	return err;
 }
 
 static void __exit ib_mr_exit(void)
 {
 	ibmr_devices_exit();
-	ibmr_handles_exit();	/* gives back what regions left behind hold of magazines */
-	ibmr_dma_exit();
-	ibmr_carriers_exit();
-	ibmr_mags_exit();
-	ibmr_live_exit();
-	ibmr_debugfs_exit();
+	rooms_exit(0);
 }
 
 module_init(ib_mr_init);

@@ -23,7 +23,6 @@
 #include "base/compat.h"
 #include "base/core.h"
 #include "base/fault.h"
-#include "stock/magazine.h"
 
 /* What ib_cq.cq_context points to. */
 struct classic_cq {
@@ -143,33 +142,3 @@ int ib_mr_destroy_cq(struct ib_cq *cq)
 	return 0;
 }
 EXPORT_SYMBOL(ib_mr_destroy_cq);
-
-/**
- * ib_mr_max_fmr() - how many FMRs, or windows, a device may have
- * @device: device
- *
- * What the classic struct ib_device_attr called max_fmr. The first call tests whether the device
- * can have any, by RDMA.
- *
- * Context: process, may sleep.
- * Return: the number; 0 when it cannot, or when that could not be tested now.
- */
-int ib_mr_max_fmr(struct ib_device *device)
-{
-	struct ibmr_dev *dev;
-	int max = 0;
-
-	might_sleep();
-	dev = ibmr_dev_get(device);
-	if (!dev)
-		return 0;
-	if (ibmr_dev_enter(dev)) {
-		/* Each is a driver MR, and half as many again wait to be used. */
-		if (!ibmr_mag_qualify(dev))
-			max = device->attrs.max_mr / 2;
-		ibmr_dev_exit(dev);
-	}
-	ibmr_dev_put(dev);
-	return max;
-}
-EXPORT_SYMBOL(ib_mr_max_fmr);

@@ -33,8 +33,8 @@
 
 #include "base/compat.h"
 #include "base/fault.h"
-#include "base/handle.h"
 #include "mr/access.h"
+#include "mr/handle.h"
 #include "mr/pin.h"
 #include "mr/region.h"
 

@@ -28,14 +28,12 @@
 
 #include "base/compat.h"
 #include "base/fault.h"
-#include "base/handle.h"
 #include "base/keys.h"
 #include "mr/access.h"
+#include "mr/handle.h"
 #include "mr/pin.h"
 #include "mr/region.h"
 #include "mr/regqp.h"
-#include "mw/window.h"
-#include "stock/magazine.h"
 
 #include <trace/events/ib_mr.h>
 
@@ -329,7 +327,7 @@ void ibmr_region_fence(struct ibmr_region *region)
 {
 	if (!region->windowed)
 		return;
-	ibmr_mags_fence(region->dev, region);
+	ibmr_windows_fence(region);
 	region->windowed = false;
 }
 

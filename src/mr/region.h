@@ -127,4 +127,13 @@ void ibmr_region_show(struct ibmr_region *region);
 void ibmr_regions_orphan(struct ibmr_pd *ipd);
 bool ibmr_regions_agree(struct ibmr_dev *dev);
 
+/*
+ * What src/mw does for a region, which knows its windows by their number alone: provide for binds
+ * (returns what was provided before, to be given back), give that back, and wait for packets that
+ * were let in by windows. All may sleep.
+ */
+struct ibmr_provision *ibmr_window_provision(struct ibmr_region *region);
+void ibmr_window_unprovision(struct ibmr_provision *old);
+void ibmr_windows_fence(struct ibmr_region *region);
+
 #endif /* IBMR_REGION_H */

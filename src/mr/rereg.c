@@ -11,7 +11,6 @@
 #include "base/compat.h"
 #include "mr/access.h"
 #include "mr/region.h"
-#include "mw/window.h"
 
 #include <trace/events/ib_mr.h>
 

@@ -28,8 +28,8 @@
 
 #include "base/compat.h"
 #include "base/fault.h"
-#include "base/handle.h"
 #include "mr/access.h"
+#include "mr/handle.h"
 #include "mr/regqp.h"
 #include "mw/window.h"
 
@@ -669,6 +669,12 @@ struct ibmr_provision *ibmr_window_provision(struct ibmr_region *region)
 	}
 	region->provision = p;
 	return old;
+}
+
+/* Packets that were let in through windows on it are gone when this returns. */
+void ibmr_windows_fence(struct ibmr_region *region)
+{
+	ibmr_mags_fence(region->dev, region);
 }
 
 void ibmr_window_unprovision(struct ibmr_provision *old)

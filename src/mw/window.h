@@ -51,8 +51,6 @@ struct ibmr_provision {
 	struct ibmr_mag *mag[IBMR_WINDOW_SETS];
 };
 
-struct ibmr_provision *ibmr_window_provision(struct ibmr_region *region);
-void ibmr_window_unprovision(struct ibmr_provision *old);
 bool ibmr_window_freed(struct ibmr_window *window, const struct ibmr_armed *armed);
 bool ibmr_windows_agree(struct ibmr_dev *dev);
 

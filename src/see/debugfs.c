@@ -11,7 +11,8 @@
  * request of one's own (read: it fetches from the memory). The answer belongs to the open file, so
  * several may ask at once: exec 3<>explain; echo ... >&3; cat <&3.
  *
- * The files go before the device's state does: removing them waits for who is reading.
+ * The folder is the device's own (base/device.c). It goes before the device's state does: removing
+ * it waits for who is reading.
  */
 
 #include <linux/ctype.h>
@@ -20,10 +21,9 @@
 #include <linux/uaccess.h>
 
 #include "base/compat.h"
+#include "base/room.h"
 #include "mr/access.h"
 #include "see/debugfs.h"
-
-struct dentry *ibmr_debugfs_root;
 
 static int stats_show(struct seq_file *m, void *unused)
 {
@@ -156,27 +156,14 @@ static const struct file_operations explain_fops = {
 	.write		= explain_write,
 };
 
-/* Failure of debugfs is nobody's: files are then not there. */
-void ibmr_debugfs_add(struct ibmr_dev *dev)
+static int dev_add(struct ibmr_dev *dev)
 {
-	dev->debugfs = debugfs_create_dir(dev->name, ibmr_debugfs_root);
 	ibmr_listings_add(dev);
 	ibmr_debugfs_file(dev, "stats", 0444, &stats_fops);
 	ibmr_debugfs_file(dev, "explain", 0600, &explain_fops);
+	return 0;
 }
 
-void ibmr_debugfs_remove(struct ibmr_dev *dev)
-{
-	debugfs_remove_recursive(dev->debugfs);
-	dev->debugfs = NULL;
-}
-
-void ibmr_debugfs_init(void)
-{
-	ibmr_debugfs_root = debugfs_create_dir("ib_mr", NULL);
-}
-
-void ibmr_debugfs_exit(void)
-{
-	debugfs_remove_recursive(ibmr_debugfs_root);
-}
+const struct ibmr_room ibmr_room_see = {
+	.dev_add = dev_add,
+};

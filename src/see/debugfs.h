@@ -17,10 +17,6 @@ static inline void ibmr_debugfs_file(struct ibmr_dev *dev, const char *name, umo
 	debugfs_create_file(name, mode, dev->debugfs, dev, fops);
 }
 
-void ibmr_debugfs_add(struct ibmr_dev *dev);
-void ibmr_debugfs_remove(struct ibmr_dev *dev);
 void ibmr_listings_add(struct ibmr_dev *dev);
-void ibmr_debugfs_init(void);
-void ibmr_debugfs_exit(void);
 
 #endif /* IBMR_DEBUGFS_H */

@@ -15,8 +15,8 @@
 #include <linux/rcupdate.h>
 
 #include "base/compat.h"
-#include "base/handle.h"
 #include "mr/access.h"
+#include "mr/handle.h"
 #include "mr/pin.h"
 #include "mr/xlate.h"
 #include "see/explain.h"

@@ -10,6 +10,6 @@ void ibmr_handle_bury(struct ibmr_region *region);
 void ibmr_region_put(struct ibmr_region *region);
 bool ibmr_handle_died(struct ibmr_dev *dev, u32 key, u32 *last, u64 *msecs);
 int ibmr_handles_init(void);
-void ibmr_handles_exit(void);
+void ibmr_handles_left(void);
 
 #endif /* IBMR_HANDLE_H */

@@ -19,8 +19,7 @@
 
 #include "base/compat.h"
 #include "base/fault.h"
-#include "base/handle.h"
-#include "mw/window.h"
+#include "mr/handle.h"
 
 #define GRAVES	1024
 
@@ -159,9 +158,11 @@ static void left_behind(void *ptr, void *arg)
 	ibmr_region_put(region);
 }
 
-/* No ULP is left: its use of our symbols would have kept us loaded. */
-void ibmr_handles_exit(void)
+/*
+ * No ULP is left: its use of our symbols would have kept us loaded. Regions give back what they
+ * hold of stocks, so those are still there.
+ */
+void ibmr_handles_left(void)
 {
 	rhashtable_free_and_destroy(&handles, left_behind, NULL);
-	rcu_barrier();
 }
