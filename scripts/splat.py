@@ -13,6 +13,8 @@ the driver's, the core's or the kernel's own, `ib_sg_to_pages()` on behalf of ib
 to mend and is passed over; with one access of a module of ours (ib_mr, ib_mr_...) it is a splat. Some kinds
 of pair cannot be clean from our side alone (KNOWN). The race test plants one (PLANTED), to see that KCSAN finds it.
 
+Lockdep's are splats, but for one of User-mode Linux's own, known by two lines of it (KERNELS_OWN).
+
 KASAN's are splats, but for a fault of the driver's that is known by its function (DRIVERS_OWN), which whoever uses the
 driver may meet.
 """
@@ -64,6 +66,24 @@ DRIVERS_OWN = [      # (first two lines of a KASAN report, why)
 ]
 
 
+KERNELS_OWN = [      # (the line under the headline of a lockdep report, a frame of its stack, why)
+    (re.compile(r'lib/maple_tree\.c:\d+ suspicious rcu_dereference_check'), re.compile(r'\] force_flush_all\+'),
+     'User-mode Linux of 6.1 walks the address space of a new process without the lock'),
+]
+
+
+def of_kernel(lines, number):
+    """Why the lockdep report whose headline is at line NUMBER is the kernel's own; None when it is not known."""
+    end = number
+    while end < len(lines) and end < number + 60 and not text_of(lines[end]).startswith('====='):
+        end += 1
+    block = [text_of(line) for line in lines[number:end]]
+    for second, frame, why in KERNELS_OWN:
+        if any(second.match(text) for text in block[:4]) and any(frame.search(text) for text in block):
+            return why
+    return None
+
+
 def accesses(lines, number):
     """What the KCSAN report that begins at line NUMBER (from 1) says: [(kind of access, [(function, module)])]."""
     found = []
@@ -96,6 +116,8 @@ def passed_over(kind, lines, number):
     if kind == 'KASAN':
         head = '\n'.join(text_of(line) for line in lines[number - 1:number + 1])
         return next((why for pattern, why in DRIVERS_OWN if pattern.match(head)), None)
+    if kind == 'lockdep':
+        return of_kernel(lines, number)
     return of_others(lines, number) if kind == 'KCSAN' else None
 
 
@@ -218,6 +240,13 @@ def kasan(function, access='Read of size 1'):
                                                   f'{access} at addr ffff8880060a0a55 by task ksoftirqd/1/20')]
 
 
+def rcu_usage(place, frame):
+    """A report of lockdep's about RCU, as User-mode Linux prints its stacks."""
+    return [f'[    5.000001] {line}' for line in ('=' * 29, 'WARNING: suspicious RCU usage', '6.1.192-um #1 Not tainted', '-' * 29,
+                                                  f'{place} suspicious rcu_dereference_check() usage!', '', 'Call Trace:',
+                                                  f' [<60049932>] {frame}', '')]
+
+
 # Whole reports: True where the fault is ours.
 RXE = 'lookup_mr+0x1/0x2 [rdma_rxe]'
 OURS = 'ib_map_phys_fmr+0x1a/0x2b [ib_mr]'
@@ -242,6 +271,9 @@ REPORTS = [
     (True, 'a write there', kasan('rxe_resp_queue_pkt+0xa7/0xb0 [rdma_rxe]', 'Write of size 1')),
     (True, 'another of the driver\'s', kasan('rxe_do_task+0x9c/0x280 [rdma_rxe]')),
     (True, 'a function of that name of ours', kasan('rxe_resp_queue_pkt+0x1/0x2 [ib_mr]')),
+    (False, 'a fork in User-mode Linux', rcu_usage('lib/maple_tree.c:860', 'force_flush_all+0x132/0x290')),
+    (True, 'another walk of that tree', rcu_usage('lib/maple_tree.c:860', 'ib_mr_reg_user+0x132/0x290 [ib_mr]')),
+    (True, 'something else in a fork', rcu_usage('kernel/pid.c:8', 'force_flush_all+0x132/0x290')),
     (False, 'the kernel for us', report('data-race in a / b', ('write', '__queue_work+0x1/0x2', OURS), ('read', 'worker_thread+0x1/0x2'))),
 ]
 
