@@ -65,6 +65,10 @@ uninstall:
 	-rmdir $(dir $(MODDIR)) $(DESTDIR)$(PREFIX)/lib/ib_mr 2> /dev/null
 	$(if $(DESTDIR),,depmod -a $(KREL))
 
+quick:
+	@scripts/setup
+	@scripts/check --quick --kernel $(or $(KERNEL),6.1-um) $(if $(FILTER),--filter '$(FILTER)') --timeout 300
+
 check:
 	@scripts/setup
 	@scripts/check --kernel $(CHECK_KERNEL) $(if $(FILTER),--filter '$(FILTER)') $(if $(SLOW),--slow --timeout 20000)
@@ -185,6 +189,7 @@ help:
 	@echo 'make docs              the manual of the exported calls, HTML and man pages, in build/docs/; make docs-check'
 	@echo 'make pictures          draws docs/parts.svg and docs/key.svg anew'
 	@echo 'make deb               the Debian packages ib-mr-dkms, ib-mr-dev and ib-mr-tools, in build/deb/'
+	@echo 'make quick             KUnit in seconds, in a kernel that is a process [FILTER=suite.case, * allowed]'
 	@echo 'make check             KUnit in a guest [KERNEL=6.1-debug] [FILTER=suite.case, * allowed] [SLOW=1]'
 	@echo 'make check-all         the same on 6.1-debug, 6.12-debug, 7-debug, then the demo on 6.1, 6.12, 6.1-rt, 6.1-cloud: hours'
 	@echo 'make demo              a file over RDMA, end to end, on the stock kernel [KERNEL=6.1]'
@@ -216,6 +221,6 @@ help:
 	@echo "next: make help"
 	@exit 2
 
-.PHONY: all modules install install-headers install-tools uninstall check check-all demo demo2 dma-demo bench races \
+.PHONY: all modules install install-headers install-tools uninstall quick check check-all demo demo2 dma-demo bench races \
 	adversary fuzz soak coverage mutate removal rooms-check sparse abi-check ulp ulp-test install-test pictures docs docs-check deb dkms-test \
 	checkpatch clean help

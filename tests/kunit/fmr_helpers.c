@@ -400,13 +400,17 @@ struct ib_device *ibt_second(struct kunit *test)
 	return second;
 }
 
-/* A responder held up. The third argument and on of rxe_mr_copy() do not matter. */
+/*
+ * A responder held up. The third argument and on of rxe_mr_copy() do not matter. It takes kprobes
+ * and a second CPU, of which the cases ask for the latter.
+ */
 
 static struct {
 	u64 iova;
 	bool armed, held, go, expired;
 } hold;
 
+#ifdef CONFIG_KPROBES
 static int ibt_hold_pre(struct kprobe *kp, struct pt_regs *regs)
 {
 	unsigned int ms;
@@ -423,6 +427,7 @@ static int ibt_hold_pre(struct kprobe *kp, struct pt_regs *regs)
 }
 
 static struct kprobe hold_probe;
+#endif
 
 /*
  * The case's own thread must not be where the packet will be held. A tasklet runs where the packet
@@ -436,16 +441,18 @@ void ibt_hold_elsewhere(void)
 
 int ibt_hold(u64 iova)
 {
-	int err;
+	int err = -EOPNOTSUPP;
 
 	hold.iova = iova;
 	hold.held = false;
 	hold.go = false;
 	hold.expired = false;
+#ifdef CONFIG_KPROBES
 	hold_probe = (struct kprobe){
 		.symbol_name = "rxe_mr_copy", .pre_handler = ibt_hold_pre,
 	};
 	err = register_kprobe(&hold_probe);
+#endif
 	if (!err)
 		xchg(&hold.armed, true);	/* after what it goes by */
 	return err;
@@ -467,7 +474,9 @@ void ibt_release(void)
 {
 	WRITE_ONCE(hold.armed, false);
 	WRITE_ONCE(hold.go, true);
+#ifdef CONFIG_KPROBES
 	unregister_kprobe(&hold_probe);
+#endif
 }
 
 bool ibt_hold_expired(void)
