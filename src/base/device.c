@@ -133,8 +133,9 @@ void ibmr_pd_put(struct ibmr_pd *ipd)
 		return;
 	}
 	hash_del(&ipd->node);
-	ibmr_each_room(room, i, pd_last)
-		room->pd_last(ipd);
+	ibmr_each_room(room, i)
+		if (room->pd_last)
+			room->pd_last(ipd);
 	mutex_unlock(&dev->pd_lock);
 
 	WARN_ON(!list_empty(&ipd->regions));
@@ -327,8 +328,9 @@ bool ib_mr_check_invariants(struct ib_device *device)
 		if (!ipd->users)
 			ok = false;
 	mutex_unlock(&dev->pd_lock);
-	ibmr_each_room_up(room, i, agree)
-		ok = room->agree(dev) && ok;
+	ibmr_each_room_up(room, i)
+		if (room->agree && !room->agree(dev))
+			ok = false;
 	up_write(&dev->removal);
 	ibmr_dev_put(dev);
 	return ok;
@@ -362,8 +364,8 @@ static int ibmr_add_one(struct ib_device *device)
 	BUILD_BUG_ON(ARRAY_SIZE(dev->keys) != IBMR_KEY_SLOTS);
 	/* Failure of debugfs is nobody's: files are then not there. */
 	dev->debugfs = debugfs_create_dir(dev->name, ibmr_debugfs_root);
-	ibmr_each_room_up(room, i, dev_add) {
-		err = room->dev_add(dev);
+	ibmr_each_room_up(room, i) {
+		err = room->dev_add ? room->dev_add(dev) : 0;
 		if (err)
 			goto err_rooms;
 	}
@@ -395,8 +397,9 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, dev, NULL);
 	down_write(&dev->removal);
 	WRITE_ONCE(dev->gone, true);
-	ibmr_each_room(room, i, dev_remove)
-		room->dev_remove(dev);
+	ibmr_each_room(room, i)
+		if (room->dev_remove)
+			room->dev_remove(dev);
 	hash_for_each_safe(dev->pds, bkt, next, ipd, node) {
 		/* A hold ends here: its put would not find us any more. */
 		if (ipd->holds) {
@@ -408,8 +411,9 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 	up_write(&dev->removal);
 	/* The core forgets it only after we return, and lookups must not find freed memory. */
 	ib_set_client_data(device, &ibmr_client, NULL);
-	ibmr_each_room(room, i, dev_gone)
-		room->dev_gone(dev);
+	ibmr_each_room(room, i)
+		if (room->dev_gone)
+			room->dev_gone(dev);
 	ibmr_dev_put(dev);
 }
 

@@ -2,8 +2,8 @@
 /*
  * The module: which rooms there are, and in which order all of them begin and end.
  *
- * The order of the list is that of teardown. Who looks goes first, so that no reader of a file meets
- * what is half gone. Then what stands on something goes before it: windows and their stocks before
+ * The order of the list is that of teardown. Who looks goes first, so that no reader of a file
+ * meets what is half gone. Then what stands on something goes before it: windows and their stocks before
  * regions, which windows are bound to, and all of them before DMA, since memory is unmapped when
  * nothing can reach it any more. FMRs, pools, arenas and scopes are objects of their owners alone:
  * what has to be done for them when a device goes is done by the stocks and regions under them.
@@ -62,8 +62,8 @@ static int __init ib_mr_init(void)
 	int err, i;
 
 	ibmr_debugfs_root = debugfs_create_dir("ib_mr", NULL);
-	ibmr_each_room_up(room, i, init) {
-		err = room->init();
+	ibmr_each_room_up(room, i) {
+		err = room->init ? room->init() : 0;
 		if (err) {
 			rooms_exit(i + 1);
 			return err;

@@ -47,13 +47,11 @@ extern const struct ibmr_room ibmr_room_dma;
 #define IBMR_ROOMS	5
 extern const struct ibmr_room *const ibmr_rooms[IBMR_ROOMS];
 
-/* Each room that has @what to do, in the order of teardown; ibmr_each_room_up() the other way. */
-#define ibmr_each_room(room, i, what)						\
-	for ((i) = 0; (i) < IBMR_ROOMS; (i)++)					\
-		if (((room) = ibmr_rooms[i])->what)
+/* Each room in the order of teardown; ibmr_each_room_up() the other way. */
+#define ibmr_each_room(room, i)						\
+	for ((i) = 0; (i) < IBMR_ROOMS && ((room) = ibmr_rooms[i]); (i)++)
 
-#define ibmr_each_room_up(room, i, what)					\
-	for ((i) = IBMR_ROOMS; (i)-- > 0;)					\
-		if (((room) = ibmr_rooms[i])->what)
+#define ibmr_each_room_up(room, i)					\
+	for ((i) = IBMR_ROOMS; (i) && ((room) = ibmr_rooms[--(i)]);)
 
 #endif /* IBMR_ROOM_H */

@@ -196,7 +196,8 @@ out:
 	if (err)
 		pr_err("%s: %d\n", dev_name(&device->dev), err);
 	else
-		pr_info("%s: %d requests, completed in softirq\n", dev_name(&device->dev), REQUESTS);
+		pr_info("%s: %d requests, completed in softirq\n", dev_name(&device->dev),
+			REQUESTS);
 	return err;
 }
 
