@@ -2,9 +2,9 @@
 """A guest that is a process of this machine: User-mode Linux, for kernels of the kind `um`.
 
 The kernel is an ordinary program, so its code runs at this machine's speed and boots in a tenth of a second. With time
-travel its clock jumps to the next timer whenever all of it sleeps: no wait takes any time, and a time-out comes only
-when nothing else is left to happen. What the code computes costs no time on that clock; so a loop that waits for a time
-without sleeping would not end.
+travel its clock jumps to the next timer whenever all of it sleeps, so no wait takes any time; while it computes the clock
+goes on as this machine's does. (The mode inf-cpu, in which computing takes no time, is none for us: with one CPU and no
+preemption a loop that spins until another thread has done its part would never end.)
 
 It has no virtio ports: what the command prints and the tar of results go through a folder of the host (hostfs), by the
 names that the ports have for QEMU. Its log comes out of its standard error, and must go into a pipe: its console asks
@@ -36,7 +36,7 @@ def line(args, kernel, initrd, folder):
     """The program and its arguments, which are the kernel's command line."""
     words = CMDLINE.split() + [f'mem={args.mem or DEFAULT_MEM}M', f'initrd={initrd}', f'uml_dir={folder}/']
     if not args.real_time:
-        words.append('time-travel=inf-cpu')
+        words.append('time-travel')
     return [kernel['IMAGE'], *words, *args.append.split()]
 
 
