@@ -5,8 +5,9 @@
  * A region cannot go while a window is bound to it, a PD not while a region lives in it. Code that
  * tears a connection down by hand gets the order wrong on some error path; a scope knows it.
  * Objects are kept by rank and released rank by rank, the newest first within one. What refuses to
- * go (a window that somebody else bound, say) stays in the scope with the rest of what it needs,
- * and the release can be tried again.
+ * go (a region to which somebody else bound a window, say) stays in the scope, and so do all later
+ * ranks, which it may stand on: the region's buffer may still be written to. The release can be
+ * tried again.
  *
  * The scope also holds the PD's registration queue pair (ib_mr_pd_get()), so that a connection that
  * registers one thing at a time does not pay for it each time.
@@ -237,11 +238,11 @@ EXPORT_SYMBOL(ib_mr_scope_drop);
  * @scope: scope, or an error or NULL, which is ignored; nobody else uses it any more
  *
  * Windows, FMR pools, FMRs, arenas, regions, the rest. What refuses to go does not keep the others
- * of its rank or of later ones from being tried: they know best what they depend on.
+ * of its rank from being tried; later ranks wait until it has gone.
  *
  * Context: process, may sleep.
- * Return: 0, and the scope is gone; else the first error, and the scope is there with what refused,
- * to be released again.
+ * Return: 0, and the scope is gone; else the first error, and the scope is there with what refused
+ * and what is of a later rank, to be released again.
  */
 int ib_mr_scope_release(struct ib_mr_scope *scope)
 {
@@ -252,7 +253,7 @@ int ib_mr_scope_release(struct ib_mr_scope *scope)
 	if (IS_ERR_OR_NULL(scope))
 		return 0;
 	mutex_lock(&scope->lock);
-	for (rank = 0; rank < IB_MR_SCOPE_RANKS; rank++)
+	for (rank = 0; rank < IB_MR_SCOPE_RANKS && !first_err; rank++)
 		list_for_each_entry_safe(item, next, &scope->items[rank], entry) {
 			int err = item->release(item->object);
 

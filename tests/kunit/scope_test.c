@@ -50,23 +50,52 @@ static void scope_order(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, log, "WwPpfaRrl");
 }
 
-/* What refuses stays, the others go; the next release finishes. */
+/* What refuses stays, the others of its rank go, later ranks wait; the next release goes on. */
 static void scope_refusal(struct kunit *test)
 {
 	struct ib_mr_scope *scope = ib_mr_scope_create(ibt_pd(test));
 	char log[16] = "";
-	struct thing w = { 'w', 2, log }, r = { 'r', 0, log }, f = { 'f', 1, log };
+	struct thing w = { 'w', 2, log }, v = { 'v', 0, log }, r = { 'r', 0, log };
+	struct thing f = { 'f', 1, log };
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(scope));
+	KUNIT_EXPECT_EQ(test, ib_mr_scope_add(scope, IB_MR_SCOPE_WINDOW, thing_release, &v), 0);
 	KUNIT_EXPECT_EQ(test, ib_mr_scope_add(scope, IB_MR_SCOPE_WINDOW, thing_release, &w), 0);
 	KUNIT_EXPECT_EQ(test, ib_mr_scope_add(scope, IB_MR_SCOPE_REGION, thing_release, &r), 0);
 	KUNIT_EXPECT_EQ(test, ib_mr_scope_add(scope, IB_MR_SCOPE_FMR, thing_release, &f), 0);
 	KUNIT_EXPECT_EQ(test, ib_mr_scope_release(scope), -EBUSY);
-	KUNIT_EXPECT_STREQ(test, log, "r");
+	KUNIT_EXPECT_STREQ(test, log, "v");
 	KUNIT_EXPECT_EQ(test, ib_mr_scope_release(scope), -EBUSY);
-	KUNIT_EXPECT_STREQ(test, log, "rf");
+	KUNIT_EXPECT_STREQ(test, log, "v");
+	KUNIT_EXPECT_EQ(test, ib_mr_scope_release(scope), -EBUSY);
+	KUNIT_EXPECT_STREQ(test, log, "vw");
 	KUNIT_EXPECT_EQ(test, ib_mr_scope_release(scope), 0);
-	KUNIT_EXPECT_STREQ(test, log, "rfw");
+	KUNIT_EXPECT_STREQ(test, log, "vwfr");
+}
+
+/* A region that a window keeps: the memory behind it is not given away while a peer writes there. */
+static void scope_keeps_memory(struct kunit *test)
+{
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibt_pair *p = ibt_pair(test, pd);
+	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, SZ_4K, 1);
+	struct ib_mr_scope *scope = ib_mr_scope_create(pd);
+	char log[4] = "";
+	struct thing memory = { 'm', 0, log }, holder = { 'h', 1, log };
+	struct ib_mr *mr;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(scope));
+	KUNIT_EXPECT_EQ(test, ib_mr_scope_add(scope, IB_MR_SCOPE_LAST, thing_release, &memory), 0);
+	mr = ib_mr_scope_mr(scope, ib_mr_reg_kernel(pd, b->addr, SZ_4K, ALL, NULL));
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_EQ(test, ib_mr_scope_add(scope, IB_MR_SCOPE_WINDOW, thing_release, &holder),
+			0);
+	KUNIT_EXPECT_EQ(test, ib_mr_scope_release(scope), -EBUSY);
+	KUNIT_EXPECT_EQ(test, ibt_rdma(p, IBT_WRITE, p->req.buf, mr->rkey, mr->iova, 8),
+			IB_WC_SUCCESS);
+	KUNIT_EXPECT_STREQ(test, log, "");
+	KUNIT_EXPECT_EQ(test, ib_mr_scope_release(scope), 0);
+	KUNIT_EXPECT_STREQ(test, log, "hm");
 }
 
 /*
@@ -183,6 +212,7 @@ static void scope_free(struct kunit *test)
 static struct kunit_case scope_cases[] = {
 	KUNIT_CASE(scope_order),
 	KUNIT_CASE(scope_refusal),
+	KUNIT_CASE(scope_keeps_memory),
 	KUNIT_CASE(scope_connection),
 	KUNIT_CASE(scope_holds),
 	KUNIT_CASE(scope_arguments),
