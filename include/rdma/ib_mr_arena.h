@@ -19,6 +19,7 @@ struct ib_mr_arena;
  * @size: bytes, as they were asked for
  * @lkey: key for local work requests
  * @rkey: key for peers, 0 where the arena has no remote right
+ * @number: the arena's own: which of all its slices this is
  */
 struct ib_mr_slice {
 	void *va;
@@ -26,6 +27,7 @@ struct ib_mr_slice {
 	size_t size;
 	u32 lkey;
 	u32 rkey;
+	u32 number;
 };
 
 /**

@@ -7,9 +7,15 @@
  * of it without a lock, from any context. Every slice has the arena's keys and an address of its
  * own, so a peer that has one slice's key can reach the others: slices are for memory of one trust.
  *
- * genalloc panics when it is given back what it did not hand out. So the arena marks the first and
- * the last granule of each slice in bitmaps of its own, and what is no slice is refused with a
- * reason. The marks belong to whoever owns the granules, so atomic bit operations suffice.
+ * genalloc panics when it is given back what it did not hand out. So every slice has a number,
+ * which no other slice of the arena had before it (until 2^32 have been), and the arena keeps the
+ * number with the slice's first granule while it is out. The caller's copy has it too, mixed with
+ * the size. What is given back with another number or another size is refused with a reason: no
+ * slice, one of another arena, a stale copy of a slice whose place is somebody else's by now. To
+ * free is to exchange the number for 0, so of two who free the same slice one is refused.
+ *
+ * Where a search begins is a hint: behind the slice that was handed out last, or at the place that
+ * was freed last. So neither filling an arena nor using it up and down searches what is full.
  *
  * Destruction is refused while slices are out; a scope, which ends all of a connection, takes them
  * back. Either way the region is deregistered before the memory is freed.
@@ -40,8 +46,9 @@
  * @mem: the memory
  * @size: bytes of it
  * @order: log2 of the granule
- * @starts: a bit for each granule that a slice begins with
- * @ends: and for each that one ends with
+ * @numbers: for each granule the number of the slice that begins with it, or 0
+ * @last_number: the last that was given
+ * @hint: granule to begin a search at; any is right, a good one is quick
  * @used: bytes out
  * @peak: the most of it
  * @slices: slices out
@@ -54,8 +61,9 @@ struct ib_mr_arena {
 	void *mem;
 	size_t size;
 	unsigned int order;
-	unsigned long *starts;
-	unsigned long *ends;
+	u32 *numbers;
+	atomic_t last_number;
+	unsigned long hint;
 	atomic_long_t used;
 	atomic_long_t peak;
 	atomic_long_t slices;
@@ -66,17 +74,10 @@ static void arena_free(struct ib_mr_arena *arena)
 {
 	if (arena->pool)
 		gen_pool_destroy(arena->pool);
-	kvfree(arena->starts);
-	kvfree(arena->ends);
+	kvfree(arena->numbers);
 	kvfree(arena->mem);
 	ibmr_dev_put(arena->dev);
 	kfree(arena);
-}
-
-static unsigned long *granule_bits(const struct ib_mr_arena *arena)
-{
-	return ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
-		kvcalloc(BITS_TO_LONGS(arena->size >> arena->order), sizeof(long), GFP_KERNEL);
 }
 
 /* The memory and what keeps account of it; the region comes last. */
@@ -85,11 +86,9 @@ static int arena_init(struct ib_mr_arena *arena)
 	arena->mem = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kvzalloc(arena->size, GFP_KERNEL);
 	if (!arena->mem)
 		return -ENOMEM;
-	arena->starts = granule_bits(arena);
-	if (!arena->starts)
-		return -ENOMEM;
-	arena->ends = granule_bits(arena);
-	if (!arena->ends)
+	arena->numbers = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
+		kvcalloc(arena->size >> arena->order, sizeof(*arena->numbers), GFP_KERNEL);
+	if (!arena->numbers)
 		return -ENOMEM;
 	arena->pool = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL :
 		gen_pool_create(arena->order, NUMA_NO_NODE);
@@ -161,6 +160,17 @@ err:
 }
 EXPORT_SYMBOL(ib_mr_arena_create);
 
+/* All that is out of a chunk goes back. */
+static void take_back(struct gen_pool *pool, struct gen_pool_chunk *chunk, void *data)
+{
+	struct ib_mr_arena *arena = data;
+	unsigned long from, to;
+
+	for_each_set_bitrange(from, to, chunk->bits, arena->size >> arena->order)
+		gen_pool_free(pool, chunk->start_addr + (from << arena->order),
+			      (to - from) << arena->order);
+}
+
 /*
  * Slices that are out are taken back. Fails only as deregistration does, and changes nothing then.
  */
@@ -172,16 +182,8 @@ int ibmr_arena_release(void *object)
 	if (err)
 		return err;
 	/* Its account has to be even when it is destroyed; nobody can use the slices any more. */
-	if (atomic_long_read(&arena->slices)) {
-		size_t granules = arena->size >> arena->order, start, end;
-
-		for_each_set_bit(start, arena->starts, granules) {
-			end = find_next_bit(arena->ends, granules, start);
-			gen_pool_free(arena->pool,
-				      (uintptr_t)arena->mem + (start << arena->order),
-				      (end - start + 1) << arena->order);
-		}
-	}
+	if (atomic_long_read(&arena->slices))
+		gen_pool_for_each_chunk(arena->pool, take_back, arena);
 	arena_free(arena);
 	return 0;
 }
@@ -218,6 +220,44 @@ static void note_used(struct ib_mr_arena *arena, size_t bytes)
 	atomic_long_inc(&arena->slices);
 }
 
+/* The number of a slice, as its owner's copy has it: another size makes another number of it. */
+static u32 mixed(u32 number, size_t size)
+{
+	return number ^ (u32)size * 0x9e3779b1U;	/* odd, so no two sizes are the same */
+}
+
+static u32 next_number(struct ib_mr_arena *arena)
+{
+	u32 number;
+
+	do
+		number = atomic_inc_return(&arena->last_number);
+	while (!number);
+	return number;
+}
+
+struct fit {
+	struct ib_mr_arena *arena;
+	size_t align;
+};
+
+/* For genalloc: the next place that is long enough, from the hint on, then from the start. */
+static unsigned long next_fit(unsigned long *map, unsigned long size, unsigned long start,
+			      unsigned int nr, void *data, struct gen_pool *pool,
+			      unsigned long start_addr)
+{
+	const struct fit *fit = data;
+	unsigned int order = fit->arena->order;
+	unsigned long mask = (max(fit->align, BIT(order)) >> order) - 1;
+	unsigned long off = start_addr >> order & mask;
+	unsigned long hint = READ_ONCE(fit->arena->hint), at;
+
+	at = bitmap_find_next_zero_area_off(map, size, max(start, hint), nr, mask, off);
+	if (at >= size && hint)
+		at = bitmap_find_next_zero_area_off(map, size, 0, nr, mask, off);
+	return at;
+}
+
 /**
  * ib_mr_arena_alloc_aligned() - a slice that begins at a multiple of something
  * @arena: arena
@@ -233,15 +273,18 @@ static void note_used(struct ib_mr_arena *arena, size_t bytes)
 int ib_mr_arena_alloc_aligned(struct ib_mr_arena *arena, size_t size, size_t align,
 			      struct ib_mr_slice *slice)
 {
-	struct genpool_data_align data = { .align = align };
+	struct fit fit = { .arena = arena, .align = align };
 	size_t bytes, first;
 	unsigned long va;
+	u32 number;
 
 	if (!size || !is_power_of_2(align) || align > INT_MAX)
 		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_ARGS, "%s(%zu bytes, align %zu)",
 				   __func__, size, align);
-	va = size > arena->size || ibmr_should_fail(IBMR_FAULT_ALLOC) ? 0 :
-		gen_pool_alloc_algo(arena->pool, size, gen_pool_first_fit_align, &data);
+	/* What is full is not searched. */
+	va = size > arena->size - atomic_long_read(&arena->used) ||
+	     ibmr_should_fail(IBMR_FAULT_ALLOC) ? 0 :
+		gen_pool_alloc_algo(arena->pool, size, next_fit, &fit);
 	if (!va) {
 		atomic_long_inc(&arena->failed);
 		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_FULL, "%s(%zu bytes)", __func__,
@@ -249,14 +292,14 @@ int ib_mr_arena_alloc_aligned(struct ib_mr_arena *arena, size_t size, size_t ali
 	}
 	bytes = round_up(size, 1UL << arena->order);
 	first = (va - (uintptr_t)arena->mem) >> arena->order;
-	set_bit(first + (bytes >> arena->order) - 1, arena->ends);
-	/* The end first: a free of a stale copy that meets the new start finds whose it is. */
-	smp_mb__before_atomic();
-	set_bit(first, arena->starts);
+	WRITE_ONCE(arena->hint, first + (bytes >> arena->order));
+	number = next_number(arena);
+	WRITE_ONCE(arena->numbers[first], number);
 	note_used(arena, bytes);
 	*slice = (struct ib_mr_slice){
 		.va = (void *)va, .iova = va, .size = size,
 		.lkey = arena->mr->lkey, .rkey = arena->mr->rkey,
+		.number = mixed(number, size),
 	};
 	return 0;
 }
@@ -280,32 +323,33 @@ EXPORT_SYMBOL(ib_mr_arena_alloc);
 /**
  * ib_mr_arena_free() - give a slice back
  * @arena: arena
- * @slice: slice; emptied, so that a second free of it is noticed, as is one of a copy
+ * @slice: slice; emptied, so that a second free of it is noticed
+ *
+ * A copy of the slice will do. Once it was freed no copy will, whoever has its place by then.
  *
  * No peer may use its address any more: the memory stays registered, and the next user gets it.
  *
  * Context: any, hardirq included; takes no lock.
- * Return: 0; -EINVAL when it is no slice of the arena, or was freed; nothing is changed then.
+ * Return: 0; -EINVAL when it is no slice of the arena, has another size, or was freed; nothing is
+ * changed then.
  */
 int ib_mr_arena_free(struct ib_mr_arena *arena, struct ib_mr_slice *slice)
 {
-	size_t off = (uintptr_t)slice->va - (uintptr_t)arena->mem, first, last, bytes;
+	size_t off = (uintptr_t)slice->va - (uintptr_t)arena->mem, first, bytes;
+	u32 number = mixed(slice->number, slice->size);
 
-	if (slice->va < arena->mem || off >= arena->size || off & ((1UL << arena->order) - 1))
+	if (slice->va < arena->mem || off >= arena->size || off & ((1UL << arena->order) - 1) ||
+	    !slice->size || slice->size > arena->size - off || !number)
 		goto refuse;
 	first = off >> arena->order;
-	if (!test_and_clear_bit(first, arena->starts))
+	if (cmpxchg(&arena->numbers[first], number, 0) != number)
 		goto refuse;
-	/*
-	 * From here on it is ours alone. Others change bits in the same words, but none between our
-	 * first granule and our last, whose bit is the next that is set: data_race().
-	 */
-	last = data_race(find_next_bit(arena->ends, arena->size >> arena->order, first));
-	clear_bit(last, arena->ends);
-	bytes = (last - first + 1) << arena->order;
-	atomic_long_sub(bytes, &arena->used);
+	/* From here on it is ours alone, and its size is what it was. */
+	bytes = round_up(slice->size, 1UL << arena->order);
+	atomic_long_sub(bytes, &arena->used);	/* before the room is there: who counts may try */
 	atomic_long_dec(&arena->slices);
 	gen_pool_free(arena->pool, (uintptr_t)slice->va, bytes);
+	WRITE_ONCE(arena->hint, first);
 	*slice = (struct ib_mr_slice){};
 	return 0;
 refuse:

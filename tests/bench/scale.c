@@ -380,6 +380,69 @@ static int many_fmrs(struct bench *b)
 	return err;
 }
 
+/* --- arenas --- */
+
+#define FEW_SLICES	1000
+#define MOST_SLICES	1000000
+#define GRANULE		64
+#define ROOM		64	/* slices that are not taken */
+
+/*
+ * A slice out of an arena that has @nr of them out: the next one, and one whose place was freed
+ * before at random. Neither may cost more for the number.
+ */
+static int arena_of(struct bench *b, struct bench_samples *s, unsigned int nr)
+{
+	struct ib_mr_slice *slice = kvcalloc(nr, sizeof(*slice), GFP_KERNEL), one;
+	struct bench_samples *again = s + 1;
+	struct ib_mr_scope *scope;
+	struct ib_mr_arena *arena;
+	int err = -ENOMEM, i;
+	unsigned long flags;
+	u64 from;
+
+	if (!slice)
+		return err;
+	scope = ib_mr_scope_create(b->pd);
+	err = PTR_ERR_OR_ZERO(scope);
+	if (err)
+		goto out;
+	/* The scope takes back what is out. */
+	arena = ib_mr_scope_arena(scope, ib_mr_arena_create(b->pd, (size_t)(nr + ROOM) * GRANULE,
+							    IB_ACCESS_LOCAL_WRITE, 0));
+	err = PTR_ERR_OR_ZERO(arena);
+	for (i = 0; i < nr && !err; i++) {
+		err = ib_mr_arena_alloc(arena, GRANULE, &slice[i]);
+		if (i % 1024 == 0)
+			cond_resched();
+	}
+	for (i = 0; i < ROOM && !err; i++) {
+		local_irq_save(flags);
+		from = bench_clock();
+		err = ib_mr_arena_alloc(arena, GRANULE, &one);
+		bench_sample(s, bench_clock() - from);
+		local_irq_restore(flags);
+	}
+	for (i = 0; i < ROOM && !err; i++) {
+		struct ib_mr_slice *any = &slice[get_random_u32() % nr];
+
+		err = ib_mr_arena_free(arena, any);
+		local_irq_save(flags);
+		from = bench_clock();
+		err = err ?: ib_mr_arena_alloc(arena, GRANULE, any);
+		bench_sample(again, bench_clock() - from);
+		local_irq_restore(flags);
+	}
+	if (!err) {
+		bench_result("arena_alloc", nr, bench_median(s));
+		bench_result("arena_again", nr, bench_median(again));
+	}
+	ib_mr_scope_release(scope);
+out:
+	kvfree(slice);
+	return err;
+}
+
 int bench_scale(struct bench *b)
 {
 	struct bench_samples *s = kcalloc(2, sizeof(*s), GFP_KERNEL);
@@ -391,6 +454,10 @@ int bench_scale(struct bench *b)
 		err = many_regions(b, s);
 	if (!err)
 		err = many_fmrs(b);
+	if (!err)
+		err = arena_of(b, s, FEW_SLICES);
+	if (!err)
+		err = arena_of(b, s, MOST_SLICES);
 	kfree(s);
 	return err ? bench_fail("scale", err) : 0;
 }

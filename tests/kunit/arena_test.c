@@ -133,8 +133,12 @@ static void arena_misuse(struct kunit *test)
 	struct ib_pd *pd = ibt_pd(test);
 	struct ib_mr_arena *a = arena(test, pd, SZ_16K, ALL, 0);
 	struct ib_mr_arena *b = arena(test, pd, SZ_16K, ALL, 0);
+	static const size_t sizes[] = {
+		0, 1, 64, 299, 301, 320, 321, SZ_16K, SZ_16K + 1, (1ULL << 32) + 300, SIZE_MAX,
+	};
 	struct ib_mr_slice s, copy, bad;
 	struct ib_mr_arena_usage use;
+	int i;
 
 	KUNIT_ASSERT_EQ(test, ib_mr_arena_alloc(a, 300, &s), 0);
 	copy = s;
@@ -146,8 +150,13 @@ static void arena_misuse(struct kunit *test)
 	bad.va = NULL;
 	ibt_expect_refused(test, ARENA_SLICE, ib_mr_arena_free(a, &bad));
 	ibt_expect_refused(test, ARENA_SLICE, ib_mr_arena_free(b, &s));
-	/* A size that was tampered with does not matter. */
-	s.size = 1;
+	/* A size that is not what was asked for, to the byte. */
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		bad = s;
+		bad.size = sizes[i];
+		ibt_expect_refused(test, ARENA_SLICE, ib_mr_arena_free(a, &bad));
+		KUNIT_EXPECT_PTR_EQ(test, bad.va, s.va);
+	}
 	KUNIT_EXPECT_EQ(test, ib_mr_arena_free(a, &s), 0);
 	KUNIT_EXPECT_NULL(test, s.va);
 	ibt_expect_refused(test, ARENA_SLICE, ib_mr_arena_free(a, &s));
@@ -167,6 +176,62 @@ static void arena_misuse(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(ib_mr_arena_create(NULL, SZ_4K, ALL, 0)), (long)-EINVAL);
 	KUNIT_EXPECT_EQ(test, ib_mr_arena_destroy(NULL), 0);
 	KUNIT_EXPECT_EQ(test, ib_mr_arena_destroy(ERR_PTR(-ENOMEM)), 0);
+}
+
+/* A copy of a slice that was freed frees nothing, whoever has its place, and whatever its size. */
+static void arena_stale_copy(struct kunit *test)
+{
+	static const size_t sizes[] = { 64, 1, 63, 65, SZ_4K };
+	struct ib_mr_arena *a = arena(test, ibt_pd(test), SZ_4K, ALL, 0);
+	struct ib_mr_slice s, copy, other;
+	struct ib_mr_arena_usage use;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		KUNIT_ASSERT_EQ(test, ib_mr_arena_alloc(a, 64, &s), 0);
+		copy = s;
+		KUNIT_EXPECT_EQ(test, ib_mr_arena_free(a, &s), 0);
+		KUNIT_ASSERT_EQ(test, ib_mr_arena_alloc(a, sizes[i], &other), 0);
+		copy.va = other.va;
+		copy.iova = other.iova;
+		ibt_expect_refused(test, ARENA_SLICE, ib_mr_arena_free(a, &copy));
+		copy.size = other.size;
+		ibt_expect_refused(test, ARENA_SLICE, ib_mr_arena_free(a, &copy));
+		ib_mr_arena_usage(a, &use);
+		KUNIT_EXPECT_EQ(test, use.slices, 1ul);
+		KUNIT_EXPECT_EQ(test, ib_mr_arena_free(a, &other), 0);
+	}
+}
+
+/* Every hole is found, wherever the search began. */
+static void arena_wraps(struct kunit *test)
+{
+	enum { N = SZ_4K / 64 };
+	struct ib_mr_arena *a = arena(test, ibt_pd(test), SZ_4K, LW, 0);
+	struct ib_mr_slice *s = kunit_kcalloc(test, N, sizeof(*s), GFP_KERNEL), one;
+	void *place;
+	int i;
+
+	for (i = 0; i < N; i++)
+		KUNIT_ASSERT_EQ(test, ib_mr_arena_alloc(a, 64, &s[i]), 0);
+	/* Two holes: the lower one first, so that the search begins at the upper. */
+	place = s[3].va;
+	KUNIT_EXPECT_EQ(test, ib_mr_arena_free(a, &s[3]), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_arena_free(a, &s[40]), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_arena_alloc(a, 64, &s[40]), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_arena_alloc(a, 64, &s[3]), 0);
+	KUNIT_EXPECT_PTR_EQ(test, s[3].va, place);
+	ibt_expect_refused(test, ARENA_FULL, ib_mr_arena_alloc(a, 1, &one));
+	/* One of two granules, to be found from its middle on. */
+	KUNIT_EXPECT_EQ(test, ib_mr_arena_free(a, &s[20]), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_arena_free(a, &s[21]), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_arena_alloc(a, 128, &one), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_arena_free(a, &one), 0);
+	for (i = 0; i < N; i++)
+		if (s[i].va)
+			KUNIT_EXPECT_EQ(test, ib_mr_arena_free(a, &s[i]), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_arena_alloc_aligned(a, SZ_4K, SZ_4K, &one), 0);
+	KUNIT_EXPECT_EQ(test, ib_mr_arena_free(a, &one), 0);
 }
 
 /* From threads, and from a hard interrupt in between. */
@@ -232,6 +297,8 @@ static struct kunit_case arena_cases[] = {
 	KUNIT_CASE(arena_thousands),
 	KUNIT_CASE(arena_aligned),
 	KUNIT_CASE(arena_misuse),
+	KUNIT_CASE(arena_stale_copy),
+	KUNIT_CASE(arena_wraps),
 	KUNIT_CASE(arena_stress),
 	{}
 };
