@@ -21,6 +21,8 @@ _ibmr() {
 			fi ;;
 		esac
 	done
+	# where ib_mr 1.0 had no folder for them, they lie beside its own files
+	[ ! -d "$root/devices" ] || [ -e "$root/devices/regions" ] || root=$root/devices
 	devices=$(cd "$root" 2> /dev/null && for i in */; do [ ! -e "$i/regions" ] || echo "${i%/}"; done)
 	case $before in
 	--root) mapfile -t COMPREPLY < <(compgen -d -- "$word"); return ;;

@@ -105,6 +105,24 @@ class Show(unittest.TestCase):
             self.assertEqual(process.wait(), 0)
 
 
+class Layout(unittest.TestCase):
+    def test_devices_folder(self):
+        """Devices in a folder of their own, beside ib_mr's files; a device may be called as one of them, or as the folder."""
+        for names in (('rxe0',), ('devices', 'dma_reports')):
+            with tempfile.TemporaryDirectory() as folder:
+                for name in names:
+                    shutil.copytree(ROOT / 'rxe0', Path(folder, 'devices', name))
+                Path(folder, 'dma_reports').write_text('')
+                self.assertEqual(list(json.loads(ibmr('pools', '--json', root=folder).stdout)), list(names))
+                self.assertEqual(ibmr('regions', names[0], root=folder).stdout, (ROOT / 'rxe0/regions').read_text())
+
+    def test_old_layout_with_that_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ('devices', 'rxe0'):
+                shutil.copytree(ROOT / 'rxe0', Path(folder, name))
+            self.assertEqual(list(json.loads(ibmr('pools', '--json', root=folder).stdout)), ['devices', 'rxe0'])
+
+
 class Explain(unittest.TestCase):
     def ask(self, question, answer, *words):
         """The file as the kernel's: what is read follows what was written."""
@@ -127,7 +145,7 @@ class Explain(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
 
     def test_stale(self):
-        self.assertEqual(self.ask('0x1 0x2 3 atomic', 'stale: process a (7) unmapped the memory', 1, 2, 3, 'atomic').returncode, 0)
+        self.assertEqual(self.ask('0x1 0x2 3 atomic', 'stale: process a (7) unmapped or moved the memory', 1, 2, 3, 'atomic').returncode, 0)
 
     def test_no_verdict(self):
         self.assertEqual(self.ask('0x1 0x2 3 read', 'not ours to say: key 0x1 is', 1, 2, 3, 'read').returncode, 3)
@@ -220,6 +238,32 @@ class Nothing(unittest.TestCase):
             Path(folder, 'rxe0').mkdir()
             Path(folder, 'rxe0/regions').write_text('lkey 0x1 rkey 0x2\n')
             self.expect(ibmr('regions', '--json', root=folder), 'no heading', 'one version')
+
+    def test_short_rows(self):
+        """A line that is cut, or a table without a column that is needed: a sentence, not a traceback."""
+        for what, commands in (('magazines', (('magazines', '--json'), ('top', '--watch', '0.1', '--count', '1'))),
+                               ('pools', (('pools', '--json'), ('top', '--watch', '0.1', '--count', '1'))),
+                               ('stats', (('stats', '--json'), ('top', '--watch', '0.1', '--count', '1')))):
+            for command in commands:
+                with tempfile.TemporaryDirectory() as folder:
+                    path = Path(folder, 'rxe0')
+                    shutil.copytree(ROOT / 'rxe0', path)
+                    lines = (path / what).read_text().splitlines()
+                    lines[-1] = lines[-1].split()[0]
+                    (path / what).write_text('\n'.join(lines) + '\n')
+                    self.expect(ibmr(*command, root=folder), 'and a line with 1', 'one version')
+                    (path / what).write_text('# colour\nred\n')
+                    if command[0] in ('top', 'stats'):
+                        self.expect(ibmr(*command, root=folder), 'has no column', 'one version')
+
+    @unittest.skipUnless(os.path.exists('/dev/full'), 'needs /dev/full')
+    def test_full_disk(self):
+        for words in (('regions',), ('stats', '--json'), ('top', '--watch', '0.1', '--count', '1')):
+            with open('/dev/full', 'w', encoding='ascii') as full:
+                done = subprocess.run([sys.executable, IBMR, '--root', ROOT, *words], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, check=False)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (3, 2), done.stderr)
+            self.assertIn('cannot be written', done.stderr)
 
     @unittest.skipIf(os.geteuid() == 0 and not shutil.which('setpriv'), 'needs another user than root')
     def test_no_permission(self):
