@@ -328,17 +328,19 @@ enum ib_mr_reason ibmr_probe(struct ibmr_dev *dev)
 	p->pd = ibmr_should_fail(IBMR_FAULT_DEVICE) ? ERR_PTR(-ENOMEM) :
 		ib_alloc_pd(dev->ibdev, 0);
 	/* The pages are given by address, so a device with DMA of its own is not asked. */
-	if (!ib_uses_virt_dma(dev->ibdev))
+	if (!ib_uses_virt_dma(dev->ibdev)) {
+		p->step = "nothing, as it has DMA of its own";
 		v = OTHERWISE;
-	else if (p->page[0] && p->page[1] && p->buf && !IS_ERR(p->pd))
+	} else if (p->page[0] && p->page[1] && p->buf && !IS_ERR(p->pd)) {
 		v = with_mr(p);
+	}
 	if (!IS_ERR(p->pd))
 		ib_dealloc_pd_user(p->pd, NULL);
 	free_page((unsigned long)p->page[0]);
 	free_page((unsigned long)p->page[1]);
 	free_page((unsigned long)p->buf);
 
-	pr_info("%s: live mapping %s%s%s\n", dev->name, words[v], v ? "; tested last: " : "",
+	pr_info("%s: live mapping %s%s%s\n", dev->name, words[v], v && p->step ? "; tested last: " : "",
 		v && p->step ? p->step : "");
 	kfree(p);
 	return v == AS_MUST ? IB_MR_WHY_OK :
