@@ -2,7 +2,8 @@
 /*
  * Refusals: one place where a "no" gets its errno, its count, its trace and its line in the log.
  *
- * A caller that breaks a rule is told which one, in words, but not more often than a log can bear;
+ * A caller that breaks a rule is told which one, in words, but not more often than a log can bear:
+ * ten times in five seconds for each reason, so that one mistake does not hide another;
  * what is no mistake (a pool that is empty, a device without a feature) is counted and traced
  * only. The counters are kept per device, and in sum for refusals that have no device.
  */
@@ -31,6 +32,14 @@ static const struct ibmr_reason reasons[IB_MR_WHY_COUNT] = {
 };
 
 static atomic64_t refused_all[IB_MR_WHY_COUNT];
+
+static struct ratelimit_state limits[IB_MR_WHY_COUNT] = {
+#define LIMIT(why, errno_, text_) \
+	[IB_MR_WHY_##why] = RATELIMIT_STATE_INIT(limits, DEFAULT_RATELIMIT_INTERVAL, \
+						 DEFAULT_RATELIMIT_BURST),
+	IB_MR_REASONS(LIMIT)
+#undef LIMIT
+};
 
 static bool known(enum ib_mr_reason why)
 {
@@ -118,7 +127,6 @@ static bool callers_mistake(enum ib_mr_reason why)
  */
 int ibmr_refuse(struct ibmr_dev *dev, enum ib_mr_reason why, const char *fmt, ...)
 {
-	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL, DEFAULT_RATELIMIT_BURST);
 	struct va_format vaf;
 	va_list args;
 
@@ -129,7 +137,7 @@ int ibmr_refuse(struct ibmr_dev *dev, enum ib_mr_reason why, const char *fmt, ..
 	vaf.fmt = fmt;
 	vaf.va = &args;
 	trace_ib_mr_refused(dev ? dev->name : "-", why, reasons[why].err, &vaf);
-	if (callers_mistake(why) && __ratelimit(&limit))
+	if (callers_mistake(why) && __ratelimit(&limits[why]))
 		pr_warn("%s: %pV refused, %s: %s\n", dev ? dev->name : "(no device)", &vaf,
 			reasons[why].name, reasons[why].text);
 	va_end(args);
