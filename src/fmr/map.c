@@ -473,7 +473,8 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 	unsigned long flags;
 	unsigned int used;
 
-	why = sgl && nents > 0 ? ibmr_access_range_fast(iova, length) : IB_MR_WHY_NULL_ARG;
+	why = unlikely(!sgl) ? IB_MR_WHY_NULL_ARG : unlikely(nents <= 0) ? IB_MR_WHY_EMPTY :
+	      ibmr_access_range_fast(iova, length);
 	if (!why && READ_ONCE(ibmr_fail_map) && ibmr_map_fails())
 		why = IB_MR_WHY_POOL_EMPTY;
 	if (unlikely(why))

@@ -74,6 +74,8 @@ enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatter
 		len = sg_dma_len(from);
 		if (offset < len)
 			break;
+		if (!len)
+			return IB_MR_WHY_NOT_DMA_MAPPED;
 		offset -= len;
 		if (nents > 1)
 			from = next(from);
@@ -89,12 +91,12 @@ enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatter
 
 	while (length -= len) {
 		end = addr + len;
-		do {
-			if (!--nents)
-				return IB_MR_WHY_PAST_END;
-			from = next(from);
-			len = sg_dma_len(from);
-		} while (unlikely(!len));
+		if (!--nents)
+			return IB_MR_WHY_PAST_END;
+		from = next(from);
+		len = sg_dma_len(from);
+		if (unlikely(!len))
+			return IB_MR_WHY_NOT_DMA_MAPPED;
 		addr = sg_dma_address(from);
 		len = min(len, length);
 		if (addr == end && sg_dma_len(sg) + len <= U32_MAX) {

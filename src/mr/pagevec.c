@@ -198,6 +198,8 @@ enum ib_mr_reason ibmr_feed_sg(struct ibmr_pagevec_builder *b, const void *sg_li
 		u64 addr = sg_dma_address(sg), len = sg_dma_len(sg);
 		enum ib_mr_reason why;
 
+		if (!len)
+			return IB_MR_WHY_NOT_DMA_MAPPED;
 		if (skip >= len && skip) {
 			skip -= len;
 			continue;

@@ -113,8 +113,12 @@ static void pool_sg_refused(struct kunit *test)
 	ibt_refusal_end(test, r, row->why, PTR_ERR_OR_ZERO(fmr), row->desc);
 	ibt_expect_refused(test, NULL_ARG,
 			   PTR_ERR(ib_fmr_pool_map_sg(pool, NULL, nents, 0, PG, 0)));
-	ibt_expect_refused(test, NULL_ARG, PTR_ERR(ib_fmr_pool_map_sg(pool, sgl, 0, 0, PG, 0)));
-	ibt_expect_refused(test, NULL_ARG, PTR_ERR(ib_fmr_pool_map_sg(pool, sgl, -1, 0, PG, 0)));
+	ibt_expect_refused(test, EMPTY, PTR_ERR(ib_fmr_pool_map_sg(pool, sgl, 0, 0, PG, 0)));
+	ibt_expect_refused(test, EMPTY, PTR_ERR(ib_fmr_pool_map_sg(pool, sgl, -1, 0, PG, 0)));
+	/* A list that nobody mapped has no DMA lengths. */
+	sg_dma_len(sgl) = 0;
+	ibt_expect_refused(test, NOT_DMA_MAPPED,
+			   PTR_ERR(ib_fmr_pool_map_sg(pool, sgl, nents, 0, PG, 0)));
 	KUNIT_EXPECT_EQ(test, ibt_mag(ibmr_pool_mag(pool)).in_use, 0U);
 }
 

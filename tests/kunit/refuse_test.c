@@ -190,7 +190,7 @@ static void refuse_sg(struct kunit *test)
 	ibt_expect_refused_mr(test, INNER_BOUNDARY, ib_mr_reg_sg(pd, sgl, n, LW, NULL));
 	sg_dma_address(&sgl[2]) -= 8;
 	sg_dma_len(&sgl[3]) = 0;
-	ibt_expect_refused_mr(test, EMPTY, ib_mr_reg_sg(pd, sgl, n, LW, NULL));
+	ibt_expect_refused_mr(test, NOT_DMA_MAPPED, ib_mr_reg_sg(pd, sgl, n, LW, NULL));
 	sg_dma_len(&sgl[3]) = PG;
 	/* Not mapped: the DMA address is not there. */
 	sg_dma_address(&sgl[3]) = 0;
