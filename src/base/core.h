@@ -7,8 +7,10 @@
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
-#include <linux/rwsem.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_mr.h>
+
+#include "base/gate.h"
 
 struct dentry;
 struct ibmr_arm;
@@ -28,8 +30,9 @@ extern struct dentry *ibmr_debugfs_root;
  * struct ibmr_dev - what we keep of a device
  * @ibdev: the device; not to be followed once @gone
  * @refs: one of the client's, one of each PD state; the memory outlives the device
- * @removal: held for reading by whatever sleeps and uses the device, for writing by its removal
- * @gone: set under @removal; non-sleeping paths read it under RCU
+ * @gate: whatever sleeps and uses the device is in; its removal shuts it, and is alone then
+ * @leaving: it is about to be removed: nothing new is begun
+ * @gone: set while @gate is shut; non-sleeping paths read it under RCU
  * @pd_lock: guards @pds and the user counts of what is in it
  * @pds: PD states by address of the ib_pd
  * @mag_lock: guards what follows it
@@ -53,6 +56,7 @@ extern struct dentry *ibmr_debugfs_root;
  * @debugfs: its directory
  * @rcu: non-sleeping lookups may still read it
  * @keys_lock: guards changes of what follows it
+ * @keys_tidy: frees empty leaves
  * @keys_spare: number of the leaf that became empty last, and may have been filled again
  * @keys_used: objects in each leaf
  * @keys: what a key leads to, see keys.h
@@ -60,7 +64,8 @@ extern struct dentry *ibmr_debugfs_root;
 struct ibmr_dev {
 	struct ib_device *ibdev;
 	refcount_t refs;
-	struct rw_semaphore removal;
+	struct ibmr_gate gate;
+	bool leaving;
 	bool gone;
 	struct mutex pd_lock;
 	DECLARE_HASHTABLE(pds, 6);
@@ -85,6 +90,7 @@ struct ibmr_dev {
 	struct dentry *debugfs;
 	struct rcu_head rcu;
 	spinlock_t keys_lock;
+	struct work_struct keys_tidy;
 	u32 keys_spare;
 	u16 keys_used[4096];
 	struct ibmr_key_leaf *keys[4096];
@@ -97,9 +103,11 @@ struct ibmr_dev {
  * @node: in @dev->pds
  * @users: objects and holds; the last one takes the queue pair along. Under @dev->pd_lock
  * @holds: of these, what ib_mr_pd_get() took
- * @lock: guards @rq and @regions; a registration chain runs under it
+ * @lock: guards @rq; a registration chain runs under it
  * @rq: registration queue pair, NULL until first used
  * @ready_qp: a queue pair of the ULP's that was ready to send; not to be followed
+ * @list_lock: guards @regions. Of its own: @lock is held while memory is allocated, which may wait
+ *	for a notifier, which may deregister
  * @regions: struct ibmr_region, live
  * @nr_regions: of these, how many; a region being made is counted already
  * @pinned: pages of user memory that they pin
@@ -113,6 +121,7 @@ struct ibmr_pd {
 	struct mutex lock;
 	struct ibmr_regqp *rq;
 	const struct ib_qp *ready_qp;
+	spinlock_t list_lock;
 	struct list_head regions;
 	atomic_t nr_regions;
 	atomic64_t pinned;
@@ -155,13 +164,14 @@ struct ibmr_keyed {
 struct ibmr_dev *ibmr_dev_get(struct ib_device *device);
 struct ibmr_dev *ibmr_dev_look_up(struct ib_device *device);
 void ibmr_dev_put(struct ibmr_dev *dev);
-bool ibmr_dev_enter(struct ibmr_dev *dev);
-void ibmr_dev_exit(struct ibmr_dev *dev);
+bool __must_check ibmr_dev_enter(struct ibmr_dev *dev, unsigned int *noio);
+unsigned int __must_check ibmr_dev_hold(struct ibmr_dev *dev);
+void ibmr_dev_exit(struct ibmr_dev *dev, unsigned int noio);
 struct ibmr_pd *ibmr_pd_get(struct ibmr_dev *dev, struct ib_pd *pd);
 void ibmr_pd_put(struct ibmr_pd *ipd);
 void ibmr_pd_unhold(struct ibmr_dev *dev, struct ib_pd *pd);
-struct ibmr_pd *ibmr_enter(struct ib_pd *pd, const char *call);
-void ibmr_exit(struct ibmr_pd *ipd);
+struct ibmr_pd *ibmr_enter(struct ib_pd *pd, const char *call, unsigned int *noio);
+void ibmr_exit(struct ibmr_pd *ipd, unsigned int noio);
 int ibmr_devices_init(void);
 void ibmr_devices_exit(void);
 

@@ -4,24 +4,51 @@
  *
  * A device's state comes with the ib_client's add and leaves with its remove, but its memory lives
  * on while anything refers to it: a handle may outlive its device, and is then answered instead of
- * dereferenced. Whoever may sleep and uses the device does so between ibmr_dev_enter() and
- * ibmr_dev_exit(), which hold @removal for reading; removal takes it for writing, so it runs alone
- * and finds every object in a finished state.
+ * dereferenced. Whoever may sleep and uses the device is inside its gate meanwhile (gate.c), by
+ * ibmr_dev_enter() to begin something or ibmr_dev_hold() to end something; removal shuts the gate,
+ * so it runs alone and finds every object in a finished state.
  *
  * A PD's state exists while something of ours lives in the PD. Its registration queue pair lies in
  * the ULP's own PD, so it has to be gone when the ULP frees that: it is destroyed in the very call
  * that releases the last object.
  *
- * Lock order: removal, a region's lock, pd_lock, ibmr_pd.lock.
+ * Lock order: gate, a region's @change, a region's lock, pd_lock, ibmr_pd.lock. Under a region's
+ * lock and pd_lock nobody allocates memory. Whoever is inside allocates without I/O.
+ *
+ * What a ULP may hold when it calls. "begin" is whatever makes or changes something (register,
+ * rereg, alloc, create, map), "end" deregisters, unmaps, flushes and frees; calls that do not sleep
+ * take spinlocks with interrupts off, for a moment, and may be made with any of these held.
+ *
+ *	held					begin		end
+ *	mmap_lock, read or write		yes (1)		yes
+ *	in an MMU notifier that may sleep	no		yes (2)
+ *	a lock that such a notifier takes	no		yes (2)
+ *	fs_reclaim: in reclaim, writing out	yes (3)		yes
+ *	RTNL					yes		yes
+ *	device_lock of the RDMA device		yes		yes
+ *	a page's lock				yes (1)		yes
+ *	in the ib_client's remove		-ENODEV		yes
+ *	in one that is told after ours		-ENODEV		yes
+ *
+ * (1) but ib_mr_reg_user(), which takes mmap_lock and faults pages in, before it enters: it may
+ *     have none of these held.
+ * (2) ib_dereg_mr() and ib_mr_scope_release() of regions to which no window was bound. They reclaim
+ *     no memory, and what waits for the invalidation or for a page is left for later (late.c).
+ * (3) an FMR or a pool has its memory from its creation on; to create regions, FMRs or pools there
+ *     may fail for want of memory. Arenas and scopes are not made there.
+ *
+ * tests/kunit/borders_test.c makes the calls with each of these held.
  */
 
 #include <linux/debugfs.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "base/compat.h"
 #include "base/core.h"
 #include "base/fault.h"
 #include "base/keys.h"
+#include "base/late.h"
 #include "base/room.h"
 
 static struct ib_client ibmr_client;
@@ -62,19 +89,33 @@ void ibmr_dev_put(struct ibmr_dev *dev)
 }
 IBMR_EXPORT_INTERNAL(ibmr_dev_put);
 
-/* Keep the device from being removed; false when it is gone already (nothing is held then). */
-bool ibmr_dev_enter(struct ibmr_dev *dev)
+/*
+ * Keep the device from being removed, whether or not it was already: for what ends something. Until
+ * ibmr_dev_exit() no allocation of this thread starts I/O: others wait for what it may hold from
+ * here on, and they may be who writes pages out. *@noio or the result is for that.
+ */
+unsigned int ibmr_dev_hold(struct ibmr_dev *dev)
 {
-	down_read(&dev->removal);
+	ibmr_gate_enter(&dev->gate);
+	return memalloc_noio_save();
+}
+
+/* For what begins something: false when the device is gone, or goes (nothing is held then). */
+bool ibmr_dev_enter(struct ibmr_dev *dev, unsigned int *noio)
+{
+	if (READ_ONCE(dev->leaving))
+		return false;
+	*noio = ibmr_dev_hold(dev);
 	if (!dev->gone)
 		return true;
-	up_read(&dev->removal);
+	ibmr_dev_exit(dev, *noio);
 	return false;
 }
 
-void ibmr_dev_exit(struct ibmr_dev *dev)
+void ibmr_dev_exit(struct ibmr_dev *dev, unsigned int noio)
 {
-	up_read(&dev->removal);
+	memalloc_noio_restore(noio);
+	ibmr_gate_exit(&dev->gate);
 }
 
 static struct ibmr_pd *pd_find(struct ibmr_dev *dev, struct ib_pd *pd)
@@ -98,25 +139,32 @@ static struct ibmr_pd *pd_find(struct ibmr_dev *dev, struct ib_pd *pd)
  */
 struct ibmr_pd *ibmr_pd_get(struct ibmr_dev *dev, struct ib_pd *pd)
 {
-	struct ibmr_pd *ipd;
+	struct ibmr_pd *fresh = NULL, *ipd;
 
 	mutex_lock(&dev->pd_lock);
 	ipd = pd_find(dev, pd);
 	if (!ipd) {
-		/* Others who register, perhaps to write pages out, wait for the lock. */
-		ipd = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*ipd), GFP_NOIO);
-		if (!ipd)
-			goto out;
+		/* Who deregisters takes the lock, and the allocator may wait for him. */
+		mutex_unlock(&dev->pd_lock);
+		fresh = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*ipd), GFP_NOIO);
+		mutex_lock(&dev->pd_lock);
+		ipd = pd_find(dev, pd);
+	}
+	if (!ipd && fresh) {
+		ipd = fresh;
+		fresh = NULL;
 		ipd->pd = pd;
 		ipd->dev = dev;
 		mutex_init(&ipd->lock);
+		spin_lock_init(&ipd->list_lock);
 		INIT_LIST_HEAD(&ipd->regions);
 		refcount_inc(&dev->refs);
 		hash_add(dev->pds, &ipd->node, (unsigned long)pd);
 	}
-	ipd->users++;
-out:
+	if (ipd)
+		ipd->users++;
 	mutex_unlock(&dev->pd_lock);
+	kfree(fresh);
 	return ipd;
 }
 
@@ -147,12 +195,13 @@ void ibmr_pd_put(struct ibmr_pd *ipd)
  * ibmr_enter() - what every call that is given a PD and may sleep begins with
  * @pd: PD from the caller, anything
  * @call: its name, for the log
+ * @noio: for ibmr_exit() or ibmr_dev_exit()
  *
  * Context: process, may sleep.
  * Return: the PD's state with one more user and its device entered, to be given to ibmr_exit();
  * or an error, with the refusal counted.
  */
-struct ibmr_pd *ibmr_enter(struct ib_pd *pd, const char *call)
+struct ibmr_pd *ibmr_enter(struct ib_pd *pd, const char *call, unsigned int *noio)
 {
 	struct ibmr_dev *dev;
 	struct ibmr_pd *ipd;
@@ -166,13 +215,13 @@ struct ibmr_pd *ibmr_enter(struct ib_pd *pd, const char *call)
 		ipd = ERR_PTR(ibmr_refuse(dev, IB_MR_WHY_USER_PD, "%s", call));
 		goto out;
 	}
-	if (!ibmr_dev_enter(dev)) {
+	if (!ibmr_dev_enter(dev, noio)) {
 		ipd = ERR_PTR(ibmr_refuse(dev, IB_MR_WHY_NO_DEVICE, "%s", call));
 		goto out;
 	}
 	ipd = ibmr_pd_get(dev, pd);
 	if (!ipd) {
-		ibmr_dev_exit(dev);
+		ibmr_dev_exit(dev, *noio);
 		ipd = ERR_PTR(ibmr_refuse(dev, IB_MR_WHY_NO_MEMORY, "%s", call));
 	}
 out:
@@ -180,13 +229,13 @@ out:
 	return ipd;
 }
 
-void ibmr_exit(struct ibmr_pd *ipd)
+void ibmr_exit(struct ibmr_pd *ipd, unsigned int noio)
 {
 	struct ibmr_dev *dev = ipd->dev;
 
 	refcount_inc(&dev->refs);
 	ibmr_pd_put(ipd);
-	ibmr_dev_exit(dev);
+	ibmr_dev_exit(dev, noio);
 	ibmr_dev_put(dev);
 }
 
@@ -205,16 +254,17 @@ int ib_mr_pd_get(struct ib_pd *pd)
 {
 	struct ibmr_pd *ipd;
 	struct ibmr_dev *dev;
+	unsigned int noio;
 
 	might_sleep();
-	ipd = ibmr_enter(pd, __func__);
+	ipd = ibmr_enter(pd, __func__, &noio);
 	if (IS_ERR(ipd))
 		return PTR_ERR(ipd);
 	dev = ipd->dev;
 	mutex_lock(&dev->pd_lock);
 	ipd->holds++;	/* keeps the user that ibmr_enter() counted */
 	mutex_unlock(&dev->pd_lock);
-	ibmr_dev_exit(dev);
+	ibmr_dev_exit(dev, noio);
 	return 0;
 }
 EXPORT_SYMBOL(ib_mr_pd_get);
@@ -224,9 +274,11 @@ void ibmr_pd_unhold(struct ibmr_dev *dev, struct ib_pd *pd)
 {
 	struct ibmr_pd *ipd;
 	bool held = false;
+	unsigned int noio;
 
-	if (!ibmr_dev_enter(dev))
-		return;
+	noio = ibmr_dev_hold(dev);
+	if (dev->gone)
+		goto out;
 	mutex_lock(&dev->pd_lock);
 	ipd = pd_find(dev, pd);
 	if (ipd && ipd->holds) {
@@ -238,7 +290,8 @@ void ibmr_pd_unhold(struct ibmr_dev *dev, struct ib_pd *pd)
 		ibmr_pd_put(ipd);
 	else
 		ibmr_refuse(dev, IB_MR_WHY_PD_NOT_HELD, "ib_mr_pd_put");
-	ibmr_dev_exit(dev);
+out:
+	ibmr_dev_exit(dev, noio);
 }
 
 /**
@@ -322,7 +375,7 @@ bool ib_mr_check_invariants(struct ib_device *device)
 	dev = ibmr_dev_get(device);
 	if (!dev)
 		return true;
-	down_write(&dev->removal);
+	ibmr_gate_shut(&dev->gate);
 	mutex_lock(&dev->pd_lock);
 	hash_for_each(dev->pds, bkt, ipd, node)
 		if (!ipd->users)
@@ -331,7 +384,7 @@ bool ib_mr_check_invariants(struct ib_device *device)
 	ibmr_each_room_up(room, i)
 		if (room->agree && !room->agree(dev))
 			ok = false;
-	up_write(&dev->removal);
+	ibmr_gate_open(&dev->gate);
 	ibmr_dev_put(dev);
 	return ok;
 }
@@ -350,14 +403,14 @@ static int ibmr_add_one(struct ib_device *device)
 	dev = kvzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
-	dev->ibdev = device;
 	strscpy(dev->name, dev_name(&device->dev), sizeof(dev->name));
+	dev->ibdev = device;
 	refcount_set(&dev->refs, 1);
-	init_rwsem(&dev->removal);
+	ibmr_gate_init(&dev->gate);
 	mutex_init(&dev->pd_lock);
 	hash_init(dev->pds);
 	mutex_init(&dev->mag_lock);
-	spin_lock_init(&dev->keys_lock);
+	ibmr_keys_init(dev);
 	INIT_LIST_HEAD(&dev->mags);
 	INIT_LIST_HEAD(&dev->windows);
 	INIT_LIST_HEAD(&dev->pools);
@@ -391,11 +444,12 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 	struct ibmr_pd *ipd;
 	int bkt, i;
 
-	/* Waits for readers of the files, who wait for @removal. */
+	/* Waits for readers of the files, who may wait to be let in. */
 	debugfs_remove_recursive(dev->debugfs);
 	dev->debugfs = NULL;
 	cmpxchg((__force struct ibmr_dev **)&ibmr_first_dev, dev, NULL);
-	down_write(&dev->removal);
+	WRITE_ONCE(dev->leaving, true);
+	ibmr_gate_shut(&dev->gate);
 	WRITE_ONCE(dev->gone, true);
 	ibmr_each_room(room, i)
 		if (room->dev_remove)
@@ -408,7 +462,8 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 			ibmr_pd_put(ipd);
 		}
 	}
-	up_write(&dev->removal);
+	ibmr_gate_open(&dev->gate);
+	ibmr_late_settle();	/* the device cannot go with DMA mappings on it */
 	/* The core forgets it only after we return, and lookups must not find freed memory. */
 	ib_set_client_data(device, &ibmr_client, NULL);
 	ibmr_each_room(room, i)

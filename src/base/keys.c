@@ -6,8 +6,10 @@
  * numbers out one after the other, so the table is an array of arrays: leaves of 4,096 places are
  * made when the first of their numbers comes up, and go with the last object in them. One empty
  * leaf stays, the one that became empty last: who registers and deregisters one MR after the other
- * makes no leaf for each. (siw deals out at random, so there most registrations do make one.) An
- * xarray takes three times as long to answer; a lookup is most of what a translation does.
+ * makes no leaf for each. The others are freed by a worker, since freeing under RCU may take memory
+ * and a notifier that deregisters may not. (siw deals out at random, so there most registrations do
+ * make one.) An xarray takes three times as long to answer; a lookup is most of what a translation
+ * does.
  *
  * Readers are under RCU and take no lock. An object is in the table before anyone can know its key,
  * and is freed an RCU grace period after it was taken out, and so is a leaf.
@@ -18,6 +20,7 @@
 
 #include "base/compat.h"
 #include "base/keys.h"
+#include "base/late.h"
 
 /* Replaces whatever was there. Return: 0 or -ENOMEM. */
 int ibmr_key_add(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed)
@@ -52,38 +55,59 @@ int ibmr_key_add(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed)
 }
 IBMR_EXPORT_INTERNAL(ibmr_key_add);
 
-/* Leaf @n has become empty. Return: the one that was the spare, if it is empty still. */
-static struct ibmr_key_leaf *spare(struct ibmr_dev *dev, u32 n)
+/* Frees the empty leaves but the spare one. */
+static void keys_tidy(struct work_struct *work)
 {
-	struct ibmr_key_leaf *leaf;
-	u32 old = dev->keys_spare;
+	struct ibmr_dev *dev = container_of(work, struct ibmr_dev, keys_tidy);
+	struct ibmr_key_leaf *empty[8];
+	unsigned int i, n, nr;
 
-	lockdep_assert_held(&dev->keys_lock);
-	dev->keys_spare = n;
-	if (old == n || dev->keys_used[old])
-		return NULL;
-	leaf = dev->keys[old];
-	WRITE_ONCE(dev->keys[old], NULL);
-	return leaf;
+	do {
+		nr = 0;
+		spin_lock(&dev->keys_lock);
+		for (n = 0; n < IBMR_KEY_SLOTS && nr < ARRAY_SIZE(empty); n++) {
+			if (!dev->keys[n] || dev->keys_used[n] || n == dev->keys_spare)
+				continue;
+			empty[nr++] = dev->keys[n];
+			WRITE_ONCE(dev->keys[n], NULL);
+		}
+		spin_unlock(&dev->keys_lock);
+		if (nr)
+			synchronize_rcu();
+		for (i = 0; i < nr; i++)
+			kvfree(empty[i]);
+	} while (nr);
+	ibmr_dev_put(dev);
 }
 
-/* If it is still @keyed that is there. Sleeps. */
+void ibmr_keys_init(struct ibmr_dev *dev)
+{
+	spin_lock_init(&dev->keys_lock);
+	INIT_WORK(&dev->keys_tidy, keys_tidy);
+}
+
+/* If it is still @keyed that is there. Takes no memory and waits for nobody. */
 void ibmr_key_remove(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed)
 {
-	struct ibmr_key_leaf *leaf, *empty = NULL;
+	struct ibmr_key_leaf *leaf;
 	u32 n = key >> 20, i = (key >> 8) % IBMR_KEY_SLOTS;
+	bool empty = false;
 
-	might_sleep();
 	spin_lock(&dev->keys_lock);
 	leaf = dev->keys[n];
 	if (leaf && leaf->slot[i] == keyed) {
 		WRITE_ONCE(leaf->slot[i], NULL);
-		if (!--dev->keys_used[n])
-			empty = spare(dev, n);
+		if (!--dev->keys_used[n] && dev->keys_spare != n) {
+			empty = dev->keys[dev->keys_spare] && !dev->keys_used[dev->keys_spare];
+			dev->keys_spare = n;
+		}
 	}
 	spin_unlock(&dev->keys_lock);
-	if (empty)
-		kvfree_rcu_mightsleep(empty);
+	if (!empty)
+		return;
+	refcount_inc(&dev->refs);
+	if (!queue_work(ibmr_late_wq, &dev->keys_tidy))
+		ibmr_dev_put(dev);	/* it is in the queue, with a reference */
 }
 IBMR_EXPORT_INTERNAL(ibmr_key_remove);
 

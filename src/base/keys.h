@@ -18,7 +18,8 @@ static __always_inline struct ibmr_keyed *ibmr_key_find(const struct ibmr_dev *d
 	return likely(leaf) ? READ_ONCE(leaf->slot[(key >> 8) % IBMR_KEY_SLOTS]) : NULL;
 }
 
-/* Both sleep. */
+void ibmr_keys_init(struct ibmr_dev *dev);
+/* Sleeps. */
 int ibmr_key_add(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed);
 void ibmr_key_remove(struct ibmr_dev *dev, u32 key, struct ibmr_keyed *keyed);
 

@@ -20,6 +20,7 @@
 
 #include "base/compat.h"
 #include "base/core.h"
+#include "base/late.h"
 #include "base/room.h"
 
 const struct ibmr_room *const ibmr_rooms[IBMR_ROOMS] = {
@@ -51,6 +52,7 @@ static void rooms_exit(int first)
 		if (room->exit)
 			room->exit();
 	}
+	ibmr_late_exit();
 	/* last: whatever was queued above is our text */
 	rcu_barrier();
 	rcu_barrier_tasks();
@@ -61,6 +63,9 @@ static int __init ib_mr_init(void)
 	const struct ibmr_room *room;
 	int err, i;
 
+	err = ibmr_late_init();
+	if (err)
+		return err;
 	ibmr_debugfs_root = debugfs_create_dir("ib_mr", NULL);
 	ibmr_each_room_up(room, i) {
 		err = room->init ? room->init() : 0;

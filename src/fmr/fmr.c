@@ -77,10 +77,11 @@ struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags, struct ib_fmr
 	enum ib_mr_reason why;
 	struct ibmr_fmr *fmr;
 	struct ibmr_pd *ipd;
+	unsigned int noio;
 	int err;
 
 	might_sleep();
-	ipd = ibmr_enter(pd, __func__);
+	ipd = ibmr_enter(pd, __func__, &noio);
 	if (IS_ERR(ipd))
 		return ERR_CAST(ipd);
 
@@ -115,12 +116,19 @@ struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags, struct ib_fmr
 	fmr->max_maps = fmr_attr->max_maps;
 	fmr->page_shift = fmr_attr->page_shift;
 	fmr->ipd = ipd;		/* with the user that ibmr_enter() counted */
-	ibmr_dev_exit(ipd->dev);
+	ibmr_dev_exit(ipd->dev, noio);
 	return &fmr->fmr;
 
 refuse:
-	err = ibmr_refuse(ipd->dev, why, "%s(access %#x)", __func__, mr_access_flags);
-	ibmr_exit(ipd);
+	if (fmr_attr)
+		err = ibmr_refuse(ipd->dev, why,
+				  "%s(access %#x, max_pages %d of 1 to %d, max_maps %d of 1 to %d, page_shift %d of %d to 30, at most %u KiB in all)",
+				  __func__, mr_access_flags, fmr_attr->max_pages, IBMR_FMR_MAX_PAGES,
+				  fmr_attr->max_maps, FMR_MAX_MAPS, fmr_attr->page_shift, PAGE_SHIFT,
+				  IBMR_FMR_MAX_KIB);
+	else
+		err = ibmr_refuse(ipd->dev, why, "%s(fmr_attr NULL)", __func__);
+	ibmr_exit(ipd, noio);
 	if (mag)
 		ibmr_mag_put_shared(mag);
 	return ERR_PTR(err);
@@ -206,8 +214,8 @@ int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list, int list_len, u64 iova)
 	if (!why)
 		why = fmr_map(f, page_list, list_len, iova);
 	if (unlikely(why))
-		return ibmr_refuse(f->mag->dev, why, "%s(%d pages, iova %#llx)", __func__,
-				   list_len, iova);
+		return ibmr_refuse(f->mag->dev, why, "%s(%d pages of %d, %u bytes each, iova %#llx)",
+				   __func__, list_len, f->max_pages, 1U << f->page_shift, iova);
 	return 0;
 }
 EXPORT_SYMBOL(ib_map_phys_fmr);
@@ -230,6 +238,7 @@ int ib_unmap_fmr(struct list_head *fmr_list)
 	struct ibmr_dev *dev = NULL;
 	struct ib_fmr *fmr, *next;
 	struct ibmr_mag *mag;
+	unsigned int noio;
 	bool older = false;
 
 	might_sleep();
@@ -242,7 +251,7 @@ int ib_unmap_fmr(struct list_head *fmr_list)
 	if (!dev)
 		return 0;
 
-	down_read(&dev->removal);
+	noio = ibmr_dev_hold(dev);
 	list_for_each_entry(fmr, fmr_list, list) {
 		struct ibmr_fmr *f = to_fmr(fmr);
 
@@ -266,7 +275,7 @@ int ib_unmap_fmr(struct list_head *fmr_list)
 			ibmr_mag_flush(mag);
 		older = false;
 	}
-	up_read(&dev->removal);
+	ibmr_dev_exit(dev, noio);
 	return 0;
 }
 EXPORT_SYMBOL(ib_unmap_fmr);
@@ -282,6 +291,7 @@ int ib_dealloc_fmr(struct ib_fmr *fmr)
 {
 	struct ibmr_fmr *f = to_fmr(fmr);
 	struct ibmr_mag *mag = f->mag;
+	unsigned int noio;
 	bool mapped;
 
 	might_sleep();
@@ -293,9 +303,9 @@ int ib_dealloc_fmr(struct ib_fmr *fmr)
 	if (mapped)
 		return ibmr_refuse(mag->dev, IB_MR_WHY_FMR_MAPPED, "%s", __func__);
 
-	down_read(&mag->dev->removal);
+	noio = ibmr_dev_hold(mag->dev);
 	ibmr_pd_put(f->ipd);
-	up_read(&mag->dev->removal);
+	ibmr_dev_exit(mag->dev, noio);
 	ibmr_mag_unpromise(mag, 1);
 	ibmr_mag_put_shared(mag);
 	kfree(f);
@@ -316,17 +326,18 @@ EXPORT_SYMBOL(ib_dealloc_fmr);
 int ib_mr_max_fmr(struct ib_device *device)
 {
 	struct ibmr_dev *dev;
+	unsigned int noio;
 	int max = 0;
 
 	might_sleep();
 	dev = ibmr_dev_get(device);
 	if (!dev)
 		return 0;
-	if (ibmr_dev_enter(dev)) {
+	if (ibmr_dev_enter(dev, &noio)) {
 		/* Each is a driver MR, and half as many again wait to be used. */
 		if (!ibmr_mag_qualify(dev))
 			max = device->attrs.max_mr / 2;
-		ibmr_dev_exit(dev);
+		ibmr_dev_exit(dev, noio);
 	}
 	ibmr_dev_put(dev);
 	return max;

@@ -7,6 +7,7 @@
 
 #include "stock/magazine.h"
 
+#define IBMR_FMR_MAX_KIB	((U16_MAX + 1) << (PAGE_SHIFT - 10))
 #define IBMR_FMR_MAX_PAGES	512	/* classic HCAs had one page for a list */
 
 enum ib_mr_reason ibmr_fmr_args(int max_pages, int page_shift, int access);

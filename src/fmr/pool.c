@@ -112,9 +112,10 @@ static void pool_free(struct ib_fmr_pool *pool);
 static void pool_fence(struct ib_fmr_pool *pool)
 {
 	struct ibmr_dev *dev = pool->mag->dev;
+	unsigned int noio;
 
 	withdraw_idle(pool, true);
-	if (!ibmr_dev_enter(dev))
+	if (!ibmr_dev_enter(dev, &noio))
 		return;
 	ibmr_mag_flush(pool->mag);
 	/*
@@ -122,7 +123,7 @@ static void pool_fence(struct ib_fmr_pool *pool)
 	 */
 	if (pool->param.rekey_at_once || pool->param.key_maps > 1)
 		synchronize_rcu_tasks();
-	ibmr_dev_exit(dev);
+	ibmr_dev_exit(dev, noio);
 }
 
 static void pool_flush(struct work_struct *work)
@@ -192,6 +193,7 @@ static void pool_free(struct ib_fmr_pool *pool)
 	struct ibmr_dev *dev = pool->mag->dev;
 	struct ib_pool_fmr *pub, *next;
 	struct pool_entry *e;
+	unsigned int noio;
 
 	mutex_lock(&dev->mag_lock);
 	list_del_init(&pool->listed.entry);	/* it need not be in */
@@ -209,9 +211,9 @@ static void pool_free(struct ib_fmr_pool *pool)
 		kfree(ibmr_pool_entry(pub));
 	refcount_inc(&dev->refs);
 	ibmr_mag_destroy(pool->mag);
-	down_read(&dev->removal);
+	noio = ibmr_dev_hold(dev);
 	ibmr_pd_put(pool->ipd);
-	up_read(&dev->removal);
+	ibmr_dev_exit(dev, noio);
 	ibmr_dev_put(dev);
 	kfree(pool->buckets);
 	kfree(pool);
@@ -258,6 +260,19 @@ static enum ib_mr_reason pool_args(const struct ib_fmr_pool_param *p)
 	return IB_MR_WHY_OK;
 }
 
+static int refuse_params(struct ibmr_dev *dev, enum ib_mr_reason why,
+			 const struct ib_fmr_pool_param *p)
+{
+	static const char call[] = "ib_create_fmr_pool";
+
+	if (!p)
+		return ibmr_refuse(dev, why, "%s(params NULL)", call);
+	return ibmr_refuse(dev, why,
+			   "%s(access %#x, pool_size %d from 1, max_pages_per_fmr %d of 1 to %d, page_shift %d of %d to 30, at most %u KiB an FMR, cache %d with key_maps %u: one of the two)",
+			   call, p->access, p->pool_size, p->max_pages_per_fmr, IBMR_FMR_MAX_PAGES,
+			   p->page_shift, PAGE_SHIFT, IBMR_FMR_MAX_KIB, p->cache, p->key_maps);
+}
+
 /**
  * ib_create_fmr_pool() - make a pool
  * @pd: kernel PD
@@ -276,10 +291,11 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 	enum ib_mr_reason why;
 	struct ibmr_pd *ipd;
 	struct ibmr_dev *dev;
+	unsigned int noio;
 	int err;
 
 	might_sleep();
-	ipd = ibmr_enter(pd, __func__);
+	ipd = ibmr_enter(pd, __func__, &noio);
 	if (IS_ERR(ipd))
 		return ERR_CAST(ipd);
 	dev = ipd->dev;
@@ -326,20 +342,20 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 	mutex_lock(&dev->mag_lock);
 	ibmr_list_add(dev, &pool->listed, &dev->pools);
 	mutex_unlock(&dev->mag_lock);
-	ibmr_dev_exit(dev);
+	ibmr_dev_exit(dev, noio);
 	return pool;
 
 undo:
 	refcount_inc(&dev->refs);
-	ibmr_dev_exit(dev);
+	ibmr_dev_exit(dev, noio);
 	pool_free(pool);
 	err = ibmr_refuse(dev, why, "%s", __func__);
 	ibmr_dev_put(dev);
 	return ERR_PTR(err);
 refuse:
-	err = ibmr_refuse(dev, why, "%s", __func__);
+	err = refuse_params(dev, why, params);
 	kfree(pool);
-	ibmr_exit(ipd);
+	ibmr_exit(ipd, noio);
 	return ERR_PTR(err);
 }
 EXPORT_SYMBOL(ib_create_fmr_pool);

@@ -37,6 +37,12 @@ static void mem_free_rcu(struct rcu_head *rcu)
 	kfree(mem);
 }
 
+/* Nothing holds it in place any more. */
+void ibmr_mem_free(struct ibmr_mem *mem)
+{
+	call_rcu(&mem->rcu, mem_free_rcu);
+}
+
 /* The last one undoes what holds the memory: the device must not reach it any more. Sleeps. */
 void ibmr_mem_put(struct ibmr_mem *mem)
 {
@@ -44,7 +50,8 @@ void ibmr_mem_put(struct ibmr_mem *mem)
 		return;
 	if (mem->release)
 		mem->release(mem);
-	call_rcu(&mem->rcu, mem_free_rcu);
+	else
+		ibmr_mem_free(mem);
 }
 
 static struct ibmr_mem *mem_from(struct ibmr_dev *dev, ibmr_feed_fn feed, const void *ctx,
@@ -133,6 +140,7 @@ static void kernel_release(struct ibmr_mem *mem)
 {
 	ib_dma_unmap_sgtable_attrs(mem->ibdev, &mem->sgt, DMA_BIDIRECTIONAL, 0);
 	sg_free_table(&mem->sgt);
+	ibmr_mem_free(mem);
 }
 
 /* On a device with DMA of its own the pages go through the DMA API, and the result into @pv. */

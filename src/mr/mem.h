@@ -13,7 +13,8 @@
  * @pv: the runs
  * @refs: registrations that use it; re-registration shares it
  * @release: undoes what holds it (DMA unmap, then unpin), when the last registration is gone
- *           from the device; NULL where the caller keeps the memory in place
+ *           from the device, and ends with ibmr_mem_free(); NULL where the caller keeps the memory
+ *           in place
  * @pinned: pages of user memory that it pins
  * @readonly: it was pinned for reading; the device must not write to it
  * @by_driver: the driver pins it, and only it knows the pages; @pv is the user's addresses
@@ -49,6 +50,7 @@ struct ibmr_mem *ibmr_mem_sg(struct ibmr_dev *dev, struct scatterlist *sgl, int 
 			     enum ib_mr_reason *why);
 struct ibmr_mem *ibmr_mem_kernel(struct ibmr_dev *dev, void *addr, size_t length,
 				 enum ib_mr_reason *why);
+void ibmr_mem_free(struct ibmr_mem *mem);
 void ibmr_mem_put(struct ibmr_mem *mem);
 
 #endif /* IBMR_MEM_H */

@@ -13,8 +13,16 @@
  * The owner may unmap the memory, or die, while the device still has it. The pages stay pinned, so
  * nothing is harmed, but what a peer writes is seen by nobody. A notifier, placed before the pages
  * are pinned so that no unmapping is missed, marks the memory stale. A process that exits is no
- * mistake: files are closed after its memory went, and that is where a ULP deregisters. What the
- * notifier cannot tell from harmless events is MADV_DONTNEED: the pages stay mapped, as others.
+ * mistake: files are closed after its memory went, and that is where a ULP deregisters. The
+ * notifier cannot tell mremap() from an unmapping, after which the owner sees the pages at another
+ * address; nor MADV_DONTNEED from harmless events: the addresses stay mapped, to other pages.
+ *
+ * Locks. The memory is looked at and pinned before the device is entered, so mmap_lock and page
+ * faults come before everything of ours. The end may be in a notifier of the ULP's own, as caches
+ * of registrations have them: whoever unmaps waits for it, perhaps with mmap_lock and the lock of a
+ * page. So letting go waits for neither. Our notifier, whose removal waits until no invalidation is
+ * under way, goes later, in a worker; so do the pages if one of them, which has to be marked as
+ * written to, is locked now.
  *
  * A device without registration queue pair (iWARP) is given user memory by its driver's own call,
  * which pins it; the pages are then known to the driver only, and what needs them is refused.
@@ -25,7 +33,11 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/capability.h>
+#include <linux/dma-mapping.h>
+#include <linux/fs.h>
+#include <linux/hugetlb_inline.h>
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 #include <linux/ratelimit.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -33,6 +45,7 @@
 
 #include "base/compat.h"
 #include "base/fault.h"
+#include "base/late.h"
 #include "mr/access.h"
 #include "mr/handle.h"
 #include "mr/pin.h"
@@ -57,7 +70,7 @@ static bool umem_invalidate(struct mmu_interval_notifier *watch,
 	atomic64_inc(&um->dev->went_stale);
 	trace_ib_mr_stale(um->dev->name, um->comm, um->owner, um->start, um->length, died);
 	if (!died)
-		pr_warn_ratelimited("%s: process %s (%d) unmapped registered memory (%zu bytes at %#lx): deregister before you free\n",
+		pr_warn_ratelimited("%s: process %s (%d) unmapped or moved registered memory (%zu bytes at %#lx): deregister before you free\n",
 				    um->dev->name, um->comm, um->owner, um->length, um->start);
 	return true;
 }
@@ -66,15 +79,62 @@ static const struct mmu_interval_notifier_ops umem_watch_ops = {
 	.invalidate = umem_invalidate,
 };
 
-/* The device cannot reach it any more. */
+/*
+ * The pages were written to by the device: they are marked, so that giving them back need not do
+ * it, for which the kernel locks each. False when one is locked by somebody else.
+ */
+static bool umem_mark_written(struct ib_umem *umem)
+{
+	struct sg_table *sgt = &umem->sgt_append.sgt;
+	struct scatterlist *sg;
+	unsigned int i, n;
+
+	if (!umem->writable)
+		return true;
+	/* What is still in a bounce buffer has to be there before the mark. */
+	if (!ib_uses_virt_dma(umem->ibdev))
+		dma_sync_sgtable_for_cpu(umem->ibdev->dma_device, sgt, DMA_BIDIRECTIONAL);
+	for_each_sgtable_sg(sgt, sg, i) {
+		for (n = 0; n < PFN_UP(sg->offset + sg->length); n++) {
+			struct folio *folio = page_folio(sg_page(sg) + n);
+
+			if (folio_test_dirty(folio))
+				continue;
+			if (!folio_trylock(folio))
+				return false;
+			folio_mark_dirty(folio);
+			folio_unlock(folio);
+		}
+	}
+	umem->writable = 0;
+	return true;
+}
+
+static void umem_late(struct work_struct *work)
+{
+	struct ibmr_umem *um = container_of(work, struct ibmr_umem, work);
+	struct ibmr_dev *dev = um->dev;
+
+	if (um->umem)
+		ib_umem_release(um->umem);
+	mmu_interval_notifier_remove(&um->watch);
+	ibmr_mem_free(&um->mem);
+	ibmr_dev_put(dev);
+}
+
+/* The device cannot reach it any more. Perhaps in a notifier, see above. */
 static void umem_release(struct ibmr_mem *mem)
 {
 	struct ibmr_umem *um = container_of(mem, struct ibmr_umem, mem);
 
-	mmu_interval_notifier_remove(&um->watch);
-	if (um->umem)
+	atomic_set(&um->told, 1);	/* what happens to it now is nobody's mistake */
+	if (um->umem && umem_mark_written(um->umem)) {
 		ib_umem_release(um->umem);
+		um->umem = NULL;
+	}
 	atomic64_sub(mem->pinned, &um->dev->pinned);
+	INIT_WORK(&um->work, umem_late);
+	queue_work(ibmr_late_wq, &um->work);
 }
 
 /* NULL when it is memory of another kind. */
@@ -84,11 +144,41 @@ const struct ibmr_umem *ibmr_mem_user(const struct ibmr_mem *mem)
 						     NULL;
 }
 
-/* Does every mapping in [@start, @start + @length) give what the device is to do? */
-static bool mappings_allow(struct mm_struct *mm, unsigned long start, size_t length, int access)
+static u64 pages_of(unsigned long start, size_t length)
+{
+	return ((start + length - 1) >> PAGE_SHIFT) - (start >> PAGE_SHIFT) + 1;
+}
+
+/* Why might the kernel not pin [@at, @last] of a mapping that gives the right? */
+static enum ib_mr_reason mapping_unpinnable(struct vm_area_struct *vma, unsigned long at,
+					    unsigned long last)
+{
+	u64 end;
+
+	if (vma->vm_flags & (VM_IO | VM_PFNMAP))
+		return IB_MR_WHY_NOT_PINNABLE;
+	if (!vma->vm_file)
+		return IB_MR_WHY_OK;
+	end = (u64)(min(last, vma->vm_end - 1) - vma->vm_start) +
+	      ((u64)vma->vm_pgoff << PAGE_SHIFT);
+	if (!is_vm_hugetlb_page(vma) &&
+	    end >= PAGE_ALIGN(i_size_read(file_inode(vma->vm_file))))
+		return IB_MR_WHY_NOT_MAPPED;
+	/* Of a file that is not open for writing the kernel keeps this one of the two marks. */
+	if ((vma->vm_flags & (VM_MAYSHARE | VM_WRITE)) == VM_MAYSHARE)
+		return IB_MR_WHY_SHARED_READONLY;
+	return IB_MR_WHY_NOT_PINNABLE;
+}
+
+/*
+ * Does every mapping in [@start, @start + @length) give what the device is to do? @failed: the
+ * kernel did not pin it, and it is asked what may have been in the way.
+ */
+static enum ib_mr_reason mappings_allow(struct mm_struct *mm, unsigned long start, size_t length,
+					int access, bool failed)
 {
 	unsigned long need = 0, at = start, last = start + length - 1;
-	bool ok = true;
+	enum ib_mr_reason why = IB_MR_WHY_OK;
 
 	if (ib_access_writable(access))
 		need |= VM_WRITE;
@@ -99,18 +189,27 @@ static bool mappings_allow(struct mm_struct *mm, unsigned long start, size_t len
 	for (;;) {
 		struct vm_area_struct *vma = find_vma(mm, at);
 
-		ok = vma && vma->vm_start <= at && (vma->vm_flags & need) == need;
-		if (!ok || last < vma->vm_end)
+		if (!vma || vma->vm_start > at || (vma->vm_flags & need) != need)
+			why = IB_MR_WHY_NOT_MAPPED;
+		else if (failed)
+			why = mapping_unpinnable(vma, at, last);
+		if (why || last < vma->vm_end)
 			break;
 		at = vma->vm_end;
 	}
 	mmap_read_unlock(mm);
-	return ok;
+	return why;
 }
 
-/* Why did the kernel not pin? Its errno alone does not tell a limit from lack of memory. */
-enum ib_mr_reason ibmr_pin_refused(struct ibmr_dev *dev, int err, u64 pages)
+/*
+ * Why did the kernel not pin? Its errno alone does not tell a limit from lack of memory, nor what
+ * is not there from what it does not want to pin.
+ */
+enum ib_mr_reason ibmr_pin_refused(struct ibmr_dev *dev, int err, unsigned long start,
+				   size_t length, int access)
 {
+	u64 pages = pages_of(start, length);
+	enum ib_mr_reason why;
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	u64 pinned = atomic64_read(&current->mm->pinned_vm);
 
@@ -127,8 +226,11 @@ enum ib_mr_reason ibmr_pin_refused(struct ibmr_dev *dev, int err, u64 pages)
 		return IB_MR_WHY_MEMLOCK;
 	case -EINVAL:
 		return IB_MR_WHY_TOO_LONG;
+	case -EOPNOTSUPP:
+		return IB_MR_WHY_NOT_PINNABLE;
 	default:
-		return IB_MR_WHY_NOT_MAPPED;
+		why = mappings_allow(current->mm, start, length, access, true);
+		return why ?: IB_MR_WHY_NOT_MAPPED;
 	}
 }
 
@@ -165,20 +267,21 @@ static void umem_by_driver(struct ibmr_umem *um)
 	pv->length = um->length;
 }
 
+/* The device is not entered: @ipd keeps its memory, and the caller's PD the device. */
 static struct ibmr_mem *mem_user(struct ibmr_pd *ipd, unsigned long start, size_t length,
 				 int access, enum ib_mr_reason *why)
 {
+	struct ib_device *ibdev = ipd->pd->device;
+	u64 pages = pages_of(start, length);
 	struct ibmr_dev *dev = ipd->dev;
 	struct ibmr_umem *um;
 	struct ib_umem *umem;
 	struct ibmr_mem *mem;
-	u64 pages;
 	int err;
 
-	pages = ((start + length - 1) >> PAGE_SHIFT) - (start >> PAGE_SHIFT) + 1;
 	*why = ibmr_limit_pages(ipd, pages);
-	if (!*why && !mappings_allow(current->mm, start, length, access))
-		*why = IB_MR_WHY_NOT_MAPPED;
+	if (!*why)
+		*why = mappings_allow(current->mm, start, length, access, false);
 	if (*why)
 		return NULL;
 
@@ -199,18 +302,19 @@ static struct ibmr_mem *mem_user(struct ibmr_pd *ipd, unsigned long start, size_
 	if (err)
 		goto err;
 	mem->release = umem_release;	/* from here on it has something to undo */
+	refcount_inc(&dev->refs);
 
 	if (ibmr_should_fail(IBMR_FAULT_DEVICE)) {
 		umem = ERR_PTR(-ENOMEM);
-	} else if (ibmr_has_regqp(dev->ibdev)) {
-		umem = ibmr_umem_get(dev->ibdev, start, length,
+	} else if (ibmr_has_regqp(ibdev)) {
+		umem = ibmr_umem_get(ibdev, start, length,
 				     access & ~(IB_ACCESS_HUGETLB | IB_ACCESS_ON_DEMAND));
 	} else {
 		umem_by_driver(um);
 		umem = NULL;
 	}
 	if (IS_ERR(umem)) {
-		*why = ibmr_pin_refused(dev, PTR_ERR(umem), pages);
+		*why = ibmr_pin_refused(dev, PTR_ERR(umem), start, length, access);
 		goto err;
 	}
 	um->umem = umem;
@@ -244,9 +348,12 @@ err:
  * memory is pinned. On iWARP the driver registers it: @iova must be @start, and the region can be
  * neither translated nor re-registered.
  *
- * Context: process, may sleep; takes the mmap lock of current->mm, so not from a page fault.
+ * Context: process, may sleep; takes the mmap lock of current->mm and may fault its pages in, so
+ * not with that lock held, nor in an MMU notifier or a page fault. It is the one call of which that
+ * is true.
  * Return: the handle, to be given to ib_dereg_mr(); ERR_PTR(-EINVAL) for arguments and in a thread
- * without an address space; -EFAULT where memory is not mapped, or does not give the right;
+ * without an address space; -EFAULT where memory is not mapped, does not give the right, or
+ * is there and not pinned by the kernel for long (its reason tells which);
  * -ENOMEM at RLIMIT_MEMLOCK (the log says so once), at the device's max_mr, at the module
  * parameters max_regions_per_pd and max_pinned_per_pd, past what the driver can hold, or without
  * memory; -EPERM for a user's PD; -ENODEV; -EOPNOTSUPP and -EIO as ib_reg_phys_mr().
@@ -258,13 +365,18 @@ struct ib_mr *ib_mr_reg_user(struct ib_pd *pd, unsigned long start, size_t lengt
 	u64 addr = iova ? *iova : access & IB_ZERO_BASED ? 0 : start;
 	struct ibmr_mem *mem = NULL;
 	enum ib_mr_reason why;
+	struct ibmr_dev *dev;
 	struct ibmr_pd *ipd;
+	unsigned int noio;
 	struct ib_mr *mr;
 
 	might_sleep();
-	ipd = ibmr_enter(pd, __func__);
+	if (current->mm)
+		might_lock_read(&current->mm->mmap_lock);
+	ipd = ibmr_enter(pd, __func__, &noio);
 	if (IS_ERR(ipd))
 		return ERR_CAST(ipd);
+	dev = ipd->dev;
 
 	if (!current->mm)
 		why = IB_MR_WHY_NO_MM;
@@ -273,31 +385,42 @@ struct ib_mr *ib_mr_reg_user(struct ib_pd *pd, unsigned long start, size_t lengt
 	else if (length - 1 > ULONG_MAX - start)
 		why = IB_MR_WHY_WRAP;
 	else
-		why = ibmr_reg_allowed(ipd->dev, access, addr, start, length);
+		why = ibmr_reg_allowed(dev, access, addr, start, length);
 	/* siw takes the user's address, whatever it is told. */
-	if (!why && addr != start && !ibmr_has_regqp(ipd->dev->ibdev))
+	if (!why && addr != start && !ibmr_has_regqp(dev->ibdev))
 		why = IB_MR_WHY_NO_REGQP;
+
+	/* The PD's state stays; the device may go meanwhile, which is asked again after. */
+	ibmr_dev_exit(dev, noio);
 	if (!why)
 		mem = mem_user(ipd, start, length, access, &why);
+	noio = ibmr_dev_hold(dev);
+	if (mem && (dev->leaving || dev->gone)) {
+		ibmr_mem_put(mem);
+		mem = NULL;
+		why = IB_MR_WHY_NO_DEVICE;
+	}
 	if (mem)
 		mr = ibmr_region_create(ipd, mem, addr, access, __func__);
 	else
-		mr = ERR_PTR(ibmr_refuse(ipd->dev, why, "%s(%#lx, %zu bytes, access %#x)",
-					 __func__, start, length, access));
-	ibmr_exit(ipd);
+		mr = ERR_PTR(ibmr_refuse(dev, why, "%s(%#lx, %zu bytes, iova %#llx, access %#x)",
+					 __func__, start, length, addr, access));
+	ibmr_exit(ipd, noio);
 	return mr;
 }
 EXPORT_SYMBOL(ib_mr_reg_user);
 
 /**
- * ib_mr_is_stale() - did the owner unmap the memory of a region?
+ * ib_mr_is_stale() - did the owner unmap or move the memory of a region?
  * @mr: handle
  *
  * ib_query_mr() says it too, in @stale. A stale region still works and harms nobody, since its
- * pages stay pinned, but no process sees them. It ends with ib_dereg_mr() as any other.
+ * pages stay pinned, but at its addresses no process sees them (after mremap() the owner sees them
+ * elsewhere). It ends with ib_dereg_mr() as any other.
  *
  * Context: process, may sleep.
- * Return: true for user memory that was unmapped, in part or whole, or whose process has exited.
+ * Return: true for user memory that was unmapped or moved, in part or whole, or whose process has
+ * exited.
  */
 bool ib_mr_is_stale(struct ib_mr *mr)
 {

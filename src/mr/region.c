@@ -23,7 +23,7 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "base/compat.h"
@@ -173,7 +173,7 @@ static enum ib_mr_reason reg_user(struct ibmr_reg *reg)
 		ib_reg_user_mr(reg->ipd->pd, reg->iova, reg->length, reg->iova,
 			       ibmr_access_driver(reg->access));
 	if (IS_ERR(drv))
-		return ibmr_pin_refused(dev, PTR_ERR(drv), reg->mem->pinned);
+		return ibmr_pin_refused(dev, PTR_ERR(drv), reg->iova, reg->length, reg->access);
 	reg->drv = drv;
 	reg->lkey = drv->lkey;
 	reg->rkey = reg->access & IBMR_REMOTE_RIGHTS ? drv->rkey : 0;
@@ -262,13 +262,23 @@ int ibmr_reg_publish(struct ibmr_reg *reg)
 	return ibmr_key_add(reg->ipd->dev, reg->lkey, &reg->keyed);
 }
 
+/* Perhaps in a notifier: whatever the driver allocates, nothing is reclaimed for it. */
+static int drv_dereg(struct ib_mr *drv)
+{
+	unsigned int reserves = memalloc_noreclaim_save();
+	int err = ib_dereg_mr_user(drv, NULL);
+
+	memalloc_noreclaim_restore(reserves);
+	return err;
+}
+
 /*
  * The device lets go of it: its keys are dead, no packet uses the memory any more. On an error it
  * has not, and nothing is changed.
  */
 int ibmr_reg_withdraw(struct ibmr_reg *reg)
 {
-	int err = ibmr_should_fail(IBMR_FAULT_DEVICE) ? -EIO : ib_dereg_mr_user(reg->drv, NULL);
+	int err = ibmr_should_fail(IBMR_FAULT_DEVICE) ? -EIO : drv_dereg(reg->drv);
 
 	if (!err)
 		reg->drv = NULL;
@@ -285,7 +295,7 @@ static bool reg_revoke(struct ibmr_reg *reg)
 
 	ibmr_key_remove(dev, reg->lkey, &reg->keyed);
 	atomic64_sub(reg->blocks, &dev->blocks);
-	if (reg->drv && ib_dereg_mr_user(reg->drv, NULL)) {
+	if (reg->drv && drv_dereg(reg->drv)) {
 		pr_err("%s: the driver did not let go of an MR (key %#x); its memory is left to it\n",
 		       dev->name, reg->lkey);
 		return false;
@@ -368,6 +378,7 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	struct ibmr_region *region;
 	enum ib_mr_reason why;
 	u64 length = mem ? mem->pv.length : 0, pinned = mem ? mem->pinned : 0;
+	u64 first = mem ? mem->pv.runs[0].addr : 0;
 
 	why = ibmr_limit_charge(ipd, pinned);
 	if (why) {
@@ -381,6 +392,7 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 		goto uncharge;
 	}
 	refcount_set(&region->refs, 1);
+	mutex_init(&region->change);
 	mutex_init(&region->lock);
 	INIT_LIST_HEAD(&region->entry);
 
@@ -405,9 +417,9 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	mutex_lock(&dev->pd_lock);
 	ipd->users++;
 	mutex_unlock(&dev->pd_lock);
-	mutex_lock(&ipd->lock);
+	spin_lock(&ipd->list_lock);
 	list_add_tail(&region->entry, &ipd->regions);
-	mutex_unlock(&ipd->lock);
+	spin_unlock(&ipd->list_lock);
 	ibmr_window_provision(region);
 	trace_ib_mr_registered(dev->name, region->reg);
 	return &region->mr;
@@ -420,8 +432,9 @@ err_free:
 uncharge:
 	ibmr_limit_uncharge(ipd, pinned);
 refuse:
-	return ERR_PTR(ibmr_refuse(dev, why, "%s(iova %#llx, length %llu, access %#x)", call, iova,
-				   length, access));
+	return ERR_PTR(ibmr_refuse(dev, why,
+				   "%s(iova %#llx, first byte at %#llx of its page, length %llu, access %#x)",
+				   call, iova, first & ~PAGE_MASK, length, access));
 }
 
 /*
@@ -431,20 +444,20 @@ refuse:
 struct ibmr_region *ibmr_region_lock(struct ib_mr *mr, enum ib_mr_reason *why)
 {
 	struct ibmr_region *region = ibmr_handle_find(mr);
-	struct ibmr_dev *dev;
+	unsigned int noio;
 
 	*why = IB_MR_WHY_FOREIGN_MR;
 	if (!region)
 		return NULL;
-	dev = region->dev;
-	down_read(&dev->removal);
+	noio = ibmr_dev_hold(region->dev);
 	mutex_lock(&region->lock);
 	if (region->state != IBMR_DEAD) {
+		region->noio = noio;
 		*why = IB_MR_WHY_OK;
 		return region;
 	}
 	mutex_unlock(&region->lock);
-	up_read(&dev->removal);
+	ibmr_dev_exit(region->dev, noio);
 	ibmr_region_put(region);
 	*why = IB_MR_WHY_DEREG_TWICE;
 	return NULL;
@@ -452,19 +465,19 @@ struct ibmr_region *ibmr_region_lock(struct ib_mr *mr, enum ib_mr_reason *why)
 
 void ibmr_region_unlock(struct ibmr_region *region)
 {
-	struct ibmr_dev *dev = region->dev;
+	unsigned int noio = region->noio;
 
 	mutex_unlock(&region->lock);
-	up_read(&dev->removal);
+	ibmr_dev_exit(region->dev, noio);
 	ibmr_region_put(region);
 }
 
 /* Take a live region out of its PD. Under its lock, or in removal. */
 static void region_unlink(struct ibmr_region *region)
 {
-	mutex_lock(&region->ipd->lock);
+	spin_lock(&region->ipd->list_lock);
 	list_del_init(&region->entry);
-	mutex_unlock(&region->ipd->lock);
+	spin_unlock(&region->ipd->list_lock);
 	ibmr_limit_uncharge(region->ipd, ibmr_reg_pinned(region->reg));
 }
 
@@ -489,7 +502,9 @@ static void reg_deregister(struct ibmr_region *region)
  * more, packets under way included; keys are dead, and the memory is the owner's again. A region
  * with bound windows is refused (IBA 10.6.7.2.6). A handle whose device is gone is released.
  *
- * Context: process, may sleep; waits for packets under way.
+ * Context: process, may sleep; waits for packets under way. Also in an MMU notifier that may sleep,
+ * for a region to which no window was bound: it takes no memory and waits for no invalidation. (It
+ * may not be called from where the region's own registration is waited for.)
  * Return: 0; -EBUSY with windows bound; -EINVAL when it was deregistered before; -EIO when the
  * driver did not let go of it; nothing is changed then.
  */
@@ -508,7 +523,7 @@ int ib_mr_dereg(struct ib_mr *mr)
 		return why == IB_MR_WHY_FOREIGN_MR ? ib_dereg_mr_user(mr, NULL) :
 						     ibmr_refuse(NULL, why, "%s", __func__);
 	if (region->state == IBMR_LIVE) {
-		if (atomic_cmpxchg(&region->windows, 0, IBMR_NO_WINDOWS)) {
+		if (!region->changing && atomic_cmpxchg(&region->windows, 0, IBMR_NO_WINDOWS)) {
 			int err = ibmr_refuse(region->dev, IB_MR_WHY_WINDOWS_BOUND, "%s", __func__);
 
 			ibmr_region_unlock(region);
@@ -518,7 +533,8 @@ int ib_mr_dereg(struct ib_mr *mr)
 		if (ibmr_reg_withdraw(region->reg)) {
 			int err = ibmr_refuse(region->dev, IB_MR_WHY_DEREG_FAILED, "%s", __func__);
 
-			atomic_set_release(&region->windows, 0);
+			if (!region->changing)
+				atomic_set_release(&region->windows, 0);
 			ibmr_region_unlock(region);
 			return err;
 		}
@@ -552,7 +568,7 @@ void ibmr_regions_orphan(struct ibmr_pd *ipd)
 	}
 }
 
-/* Alone on the device (its removal lock is held for writing). */
+/* Alone on the device (its gate is shut). */
 bool ibmr_regions_agree(struct ibmr_dev *dev)
 {
 	struct ibmr_region *region;

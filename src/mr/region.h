@@ -59,12 +59,15 @@ enum ibmr_region_state { IBMR_LIVE, IBMR_ORPHAN, IBMR_DEAD };
  * @node: in the table of handles, by the address of @mr
  * @dev: its device; holds a reference
  * @refs: the table's and those of calls under way
- * @lock: one call that changes the region at a time
+ * @noio: of the call that has @lock
+ * @change: one re-registration at a time
+ * @lock: guards what follows it. Nobody allocates under it: a notifier may want to deregister
  * @state: live; orphan (its device is gone); dead (deregistered). Under @lock; a refused bind
  *         asks without it, for its reason only
  * @reg: the current registration; NULL unless live
  * @ipd: PD it is in; one user of it is ours
  * @windows: bound windows; negative while no window may be bound
+ * @changing: a re-registration is under way, and has seen to it that no window is bound
  * @windowed: a window was bound since it was registered, see ibmr_region_fence()
  * @provision: stocks for large windows on it, or NULL
  * @entry: in ipd->regions while live; among the dead thereafter
@@ -77,11 +80,14 @@ struct ibmr_region {
 	struct rhash_head node;
 	struct ibmr_dev *dev;
 	refcount_t refs;
+	unsigned int noio;
+	struct mutex change;
 	struct mutex lock;
 	enum ibmr_region_state state;
 	struct ibmr_reg *reg;
 	struct ibmr_pd *ipd;
 	atomic_t windows;
+	bool changing;
 	bool windowed;
 	struct ibmr_provision *provision;
 	struct list_head entry;
@@ -112,7 +118,7 @@ static inline u64 ibmr_reg_pinned(const struct ibmr_reg *reg)
 	return reg->mem ? reg->mem->pinned : 0;
 }
 
-/* Did the owner unmap the memory? */
+/* Did the owner unmap or move the memory? */
 static inline bool ibmr_reg_stale(const struct ibmr_reg *reg)
 {
 	return reg->mem && READ_ONCE(reg->mem->stale);

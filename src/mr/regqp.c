@@ -86,17 +86,17 @@ static int self_address(struct ibmr_regqp *rq, struct rdma_ah_attr *ah, u32 port
 	unsigned int i;
 	int err;
 
-	err = ib_query_port(device, port, &attr);
-	if (err)
-		return err;
 	ah->type = rdma_ah_find_type(device, port);
 	rdma_ah_set_port_num(ah, port);
-	if (ah->type == RDMA_AH_ATTR_TYPE_IB) {
-		rdma_ah_set_dlid(ah, attr.lid);
-		return 0;
+	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE) {	/* InfiniBand, Omni-Path */
+		err = ib_query_port(device, port, &attr);
+		if (!err)
+			rdma_ah_set_dlid(ah, attr.lid);
+		return err;
 	}
 
-	for (i = rq->gid_from; i < attr.gid_tbl_len; i++) {
+	/* The port is not asked here: soft RoCE takes the RTNL lock, which a ULP may hold. */
+	for (i = rq->gid_from; i < device->port_data[port].immutable.gid_tbl_len; i++) {
 		gid = rdma_get_gid_attr(device, port, i);
 		if (IS_ERR(gid))
 			continue;
@@ -285,15 +285,23 @@ err:
 }
 IBMR_EXPORT_INTERNAL(ibmr_regqp_create);
 
-/* NULL is fine. When it returns the device knows nothing of the queue pair any more. */
+/*
+ * NULL is fine. When it returns the device knows nothing of the queue pair any more. It may be a
+ * notifier that lets go of it, where memory must not be reclaimed: the core says that it may
+ * allocate (for the place of an object in its table, which is there), and drivers are not known.
+ */
 void ibmr_regqp_destroy(struct ibmr_regqp *rq)
 {
+	unsigned int reserves;
+
 	if (!rq)
 		return;
+	reserves = memalloc_noreclaim_save();
 	if (rq->qp)
 		regqp_drop_qp(rq);
 	if (rq->cq)
 		ib_destroy_cq(rq->cq);
+	memalloc_noreclaim_restore(reserves);
 	kvfree(rq);
 }
 IBMR_EXPORT_INTERNAL(ibmr_regqp_destroy);
@@ -609,7 +617,8 @@ IBMR_EXPORT_INTERNAL(ibmr_regqp_rdma);
 int ibmr_regqp_break(struct ib_pd *pd)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	struct ibmr_pd *ipd = ibmr_enter(pd, __func__);
+	unsigned int noio;
+	struct ibmr_pd *ipd = ibmr_enter(pd, __func__, &noio);
 	int err = -ENOENT;
 
 	if (IS_ERR(ipd))
@@ -618,7 +627,7 @@ int ibmr_regqp_break(struct ib_pd *pd)
 	if (ipd->rq && ipd->rq->qp)
 		err = ib_modify_qp(ipd->rq->qp, &attr, IB_QP_STATE);
 	mutex_unlock(&ipd->lock);
-	ibmr_exit(ipd);
+	ibmr_exit(ipd, noio);
 	return err;
 }
 IBMR_EXPORT_INTERNAL(ibmr_regqp_break);

@@ -6,10 +6,15 @@
  * old one is touched. The last thing that can fail is that the driver lets go of the old one; the
  * exchange itself cannot. So a failed call leaves the old region working, byte for byte. The keys
  * change (a classic driver was free to do so as well): peers have to be told.
+ *
+ * Building takes memory, and so may wait for a notifier, which may want to deregister this very
+ * region. So it is built without the region's lock. Who deregisters meanwhile wins: the new one is
+ * then dropped, and nobody ever saw it.
  */
 
 #include "base/compat.h"
 #include "mr/access.h"
+#include "mr/handle.h"
 #include "mr/region.h"
 
 #include <trace/events/ib_mr.h>
@@ -21,6 +26,22 @@ struct rereg {
 	int nr;
 	int access;
 	const u64 *iova;
+};
+
+/**
+ * struct want - what the new registration is to be
+ * @ipd: PD, with a user of ours; NULL until there is one
+ * @moves: it is another PD than now
+ * @mem: memory that is kept, with a reference of ours; NULL where there is none or it is new
+ * @iova: address of the first byte
+ * @access: rights
+ */
+struct want {
+	struct ibmr_pd *ipd;
+	bool moves;
+	struct ibmr_mem *mem;
+	u64 iova;
+	int access;
 };
 
 static enum ib_mr_reason rereg_args(const struct rereg *r)
@@ -42,10 +63,10 @@ static enum ib_mr_reason rereg_args(const struct rereg *r)
 	return IB_MR_WHY_OK;
 }
 
-/* Exchange the registrations; cannot fail. */
-static void commit(struct ibmr_region *region, struct ibmr_pd *ipd, struct ibmr_reg *new)
+/* Exchange the registrations; cannot fail. The region is in its new PD; it was in @old_ipd. */
+static void commit(struct ibmr_region *region, struct ibmr_pd *old_ipd, struct ibmr_reg *new)
 {
-	struct ibmr_pd *old_ipd = region->ipd;
+	struct ibmr_pd *ipd = region->ipd;
 	struct ibmr_reg *old = region->reg;
 	u32 old_lkey = old->lkey, old_rkey = old->rkey;
 
@@ -55,73 +76,80 @@ static void commit(struct ibmr_region *region, struct ibmr_pd *ipd, struct ibmr_
 	else
 		atomic64_sub(ibmr_reg_pinned(old) - ibmr_reg_pinned(new), &ipd->pinned);
 	if (ipd != old_ipd) {
-		mutex_lock(&old_ipd->lock);
+		spin_lock(&old_ipd->list_lock);
 		list_del_init(&region->entry);
-		mutex_unlock(&old_ipd->lock);
-		region->ipd = ipd;
-		mutex_lock(&ipd->lock);
+		spin_unlock(&old_ipd->list_lock);
+		spin_lock(&ipd->list_lock);
 		list_add_tail(&region->entry, &ipd->regions);
-		mutex_unlock(&ipd->lock);
+		spin_unlock(&ipd->list_lock);
 	}
 	ibmr_region_show(region);
 	ibmr_reg_destroy(old);
 	trace_ib_mr_reregistered(region->dev->name, new, old_lkey, old_rkey);
 }
 
-/* Of a live region without windows. Takes over @ipd's user on success. */
-static enum ib_mr_reason rereg_live(struct ibmr_region *region, struct ibmr_pd *ipd,
-				    const struct rereg *r)
+/*
+ * The registration that is to be: built and taken by the device, and its key leads to it. The
+ * region's lock is not held; the old one may be deregistered meanwhile, so all of it that is
+ * needed is in @w.
+ */
+static struct ibmr_reg *build(struct ibmr_region *region, const struct rereg *r, struct want *w,
+			      enum ib_mr_reason *why)
+{
+	struct ibmr_mem *mem = w->mem;
+	struct ibmr_reg *new = NULL;
+
+	w->mem = NULL;
+	if (r->mask & IB_MR_REREG_TRANS) {
+		mem = ibmr_mem_phys(region->dev, r->buf, r->nr, why);
+		if (!mem)
+			return NULL;
+	}
+	if (!w->ipd)
+		w->ipd = ibmr_pd_get(region->dev, r->pd);
+	*why = !w->ipd ? IB_MR_WHY_NO_MEMORY :
+	       w->moves ? ibmr_limit_charge(w->ipd, mem ? mem->pinned : 0) : IB_MR_WHY_OK;
+	if (*why)
+		goto out;
+	new = ibmr_reg_create(w->ipd, mem, w->iova, w->access, why);
+	if (!new) {
+		if (w->moves)
+			ibmr_limit_uncharge(w->ipd, mem ? mem->pinned : 0);
+		goto out;
+	}
+	/* It has to be there before a reader can find it. */
+	new->region = region;
+	if (ibmr_reg_publish(new))
+		*why = IB_MR_WHY_NO_MEMORY;
+out:
+	ibmr_mem_put(mem);	/* the registration has its own */
+	return new;
+}
+
+/* What is asked of a live region, for build(). Under its lock. */
+static enum ib_mr_reason begin(struct ibmr_region *region, const struct rereg *r, struct want *w)
 {
 	const struct ibmr_reg *old = region->reg;
-	int access = r->mask & IB_MR_REREG_ACCESS ? r->access : old->access;
-	struct ibmr_mem *mem = old->mem;
-	u64 iova = old->iova;
-	enum ib_mr_reason why;
-	struct ibmr_reg *new;
 
-	if (r->mask & IB_MR_REREG_TRANS) {
-		if (!mem)
-			return IB_MR_WHY_WRONG_KIND;
-		mem = ibmr_mem_phys(region->dev, r->buf, r->nr, &why);
-		if (!mem)
-			return why;
-		iova = *r->iova;
-	} else if (mem && mem->by_driver) {
+	if (r->mask & IB_MR_REREG_TRANS && !old->mem)
+		return IB_MR_WHY_WRONG_KIND;
+	if (!(r->mask & IB_MR_REREG_TRANS) && old->mem && old->mem->by_driver)
 		return IB_MR_WHY_NO_REGQP;
-	} else if (mem) {
-		refcount_inc(&mem->refs);
-	}
+	if (atomic_cmpxchg(&region->windows, 0, IBMR_NO_WINDOWS))
+		return IB_MR_WHY_WINDOWS_BOUND;
+	region->changing = true;
 
-	why = ipd != region->ipd ? ibmr_limit_charge(ipd, mem ? mem->pinned : 0) : IB_MR_WHY_OK;
-	if (why) {
-		ibmr_mem_put(mem);
-		return why;
+	w->access = r->mask & IB_MR_REREG_ACCESS ? r->access : old->access;
+	w->iova = old->iova;
+	w->moves = r->mask & IB_MR_REREG_PD && r->pd != old->pd;
+	if (!w->moves)
+		w->ipd = ibmr_pd_get(region->dev, old->pd);	/* it is there */
+	if (r->mask & IB_MR_REREG_TRANS) {
+		w->iova = *r->iova;
+	} else if (old->mem) {
+		w->mem = old->mem;
+		refcount_inc(&w->mem->refs);
 	}
-	new = ibmr_reg_create(ipd, mem, iova, access, &why);
-	if (!new) {
-		if (ipd != region->ipd)
-			ibmr_limit_uncharge(ipd, mem ? mem->pinned : 0);
-		ibmr_mem_put(mem);
-		return why;
-	}
-	ibmr_mem_put(mem);	/* the registration has its own */
-	/*
-	 * From here its key leads to the new one; the region pointer has to be there before a
-	 * reader can find it.
-	 */
-	new->region = region;
-	why = ibmr_reg_publish(new) ? IB_MR_WHY_NO_MEMORY : IB_MR_WHY_OK;
-	if (!why) {
-		ibmr_region_fence(region);
-		why = ibmr_reg_withdraw(region->reg) ? IB_MR_WHY_DEREG_FAILED : IB_MR_WHY_OK;
-	}
-	if (why) {
-		if (ipd != region->ipd)
-			ibmr_limit_uncharge(ipd, ibmr_reg_pinned(new));
-		ibmr_reg_destroy(new);
-		return why;
-	}
-	commit(region, ipd, new);
 	return IB_MR_WHY_OK;
 }
 
@@ -151,43 +179,71 @@ int ib_rereg_phys_mr(struct ib_mr *mr, int mr_rereg_mask, struct ib_pd *pd,
 		.access = mr_access_flags, .iova = iova_start,
 	};
 	struct ibmr_provision *old_provision = NULL;
-	struct ibmr_pd *ipd = NULL, *old_ipd;
 	struct ibmr_region *region;
+	struct ibmr_reg *new = NULL;
 	enum ib_mr_reason why;
+	struct want w = {};
 	struct ibmr_dev *dev;
+	unsigned int noio;
+	int err = 0;
 
 	might_sleep();
 	if (IS_ERR_OR_NULL(mr))
 		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
-	region = ibmr_region_lock(mr, &why);
+	region = ibmr_handle_find(mr);
 	if (!region)
-		return ibmr_refuse(NULL, why, "%s", __func__);
+		return ibmr_refuse(NULL, IB_MR_WHY_FOREIGN_MR, "%s", __func__);
 	dev = region->dev;
+	mutex_lock(&region->change);
+	if (!ibmr_region_lock(mr, &why))
+		goto out;
 
 	why = region->state == IBMR_LIVE ? rereg_args(&r) : IB_MR_WHY_NO_DEVICE;
 	if (!why && r.mask & IB_MR_REREG_PD && r.pd->device != dev->ibdev)
 		why = IB_MR_WHY_OTHER_DEVICE;
-	if (why)
-		goto out;
-	if (atomic_cmpxchg(&region->windows, 0, IBMR_NO_WINDOWS)) {
-		why = IB_MR_WHY_WINDOWS_BOUND;
+	if (!why)
+		why = begin(region, &r, &w);
+	if (why) {
+		ibmr_region_unlock(region);
 		goto out;
 	}
+	noio = region->noio;
+	mutex_unlock(&region->lock);
 
-	old_ipd = region->ipd;
-	ipd = ibmr_pd_get(dev, r.mask & IB_MR_REREG_PD ? r.pd : old_ipd->pd);
-	why = ipd ? rereg_live(region, ipd, &r) : IB_MR_WHY_NO_MEMORY;
-	if (ipd)
-		ibmr_pd_put(why ? ipd : old_ipd);
-	if (!why)
+	new = build(region, &r, &w, &why);
+
+	mutex_lock(&region->lock);
+	region->noio = noio;
+	region->changing = false;
+	if (!why && region->state != IBMR_LIVE)
+		why = IB_MR_WHY_DEREG_TWICE;	/* meanwhile, and that was that */
+	if (!why) {
+		ibmr_region_fence(region);
+		why = ibmr_reg_withdraw(region->reg) ? IB_MR_WHY_DEREG_FAILED : IB_MR_WHY_OK;
+	}
+	if (!why) {
+		swap(w.ipd, region->ipd);
+		commit(region, w.ipd, new);
 		old_provision = ibmr_window_provision(region);
-	atomic_set_release(&region->windows, 0);	/* who counts itself in finds the new one */
-out:
+	} else if (new) {
+		if (w.moves)
+			ibmr_limit_uncharge(w.ipd, ibmr_reg_pinned(new));
+		ibmr_reg_destroy(new);
+	}
+	if (w.ipd)
+		ibmr_pd_put(w.ipd);
+	/* Who counts itself in finds the new one. */
+	if (region->state == IBMR_LIVE)
+		atomic_set_release(&region->windows, 0);
 	ibmr_region_unlock(region);
 	ibmr_window_unprovision(old_provision);
+out:
+	mutex_unlock(&region->change);
+	refcount_inc(&dev->refs);
+	ibmr_region_put(region);
 	if (why)
-		return ibmr_refuse(dev, why, "%s(mask %#x, access %#x)", __func__, r.mask,
-				   r.access);
-	return 0;
+		err = ibmr_refuse(dev, why, "%s(mask %#x, access %#x)", __func__, r.mask, r.access);
+	ibmr_dev_put(dev);
+	return err;
 }
 EXPORT_SYMBOL(ib_rereg_phys_mr);

@@ -13,18 +13,19 @@
 #include "mr/region.h"
 
 /* Give @mem, or the reason why there is none, to a new region. */
-static struct ib_mr *reg_mem(struct ibmr_pd *ipd, struct ibmr_mem *mem, enum ib_mr_reason why,
-			     const u64 *iova, u64 def_iova, int access, const char *call)
+static struct ib_mr *reg_mem(struct ibmr_pd *ipd, unsigned int noio, struct ibmr_mem *mem,
+			     enum ib_mr_reason why, const u64 *iova, u64 def_iova, int access,
+			     const char *call)
 {
 	struct ib_mr *mr;
 
 	if (!mem)
-		mr = ERR_PTR(ibmr_refuse(ipd->dev, why, "%s", call));
+		mr = ERR_PTR(ibmr_refuse(ipd->dev, why, "%s(access %#x)", call, access));
 	else if (access & IB_ZERO_BASED)
 		mr = ibmr_region_create(ipd, mem, iova ? *iova : 0, access, call);
 	else
 		mr = ibmr_region_create(ipd, mem, iova ? *iova : def_iova, access, call);
-	ibmr_exit(ipd);
+	ibmr_exit(ipd, noio);
 	return mr;
 }
 
@@ -45,14 +46,15 @@ static struct ib_mr *reg_mem(struct ibmr_pd *ipd, struct ibmr_mem *mem, enum ib_
 struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags)
 {
 	struct ibmr_pd *ipd;
+	unsigned int noio;
 	struct ib_mr *mr;
 
 	might_sleep();
-	ipd = ibmr_enter(pd, __func__);
+	ipd = ibmr_enter(pd, __func__, &noio);
 	if (IS_ERR(ipd))
 		return ERR_CAST(ipd);
 	mr = ibmr_region_create(ipd, NULL, 0, mr_access_flags, __func__);
-	ibmr_exit(ipd);
+	ibmr_exit(ipd, noio);
 	return mr;
 }
 EXPORT_SYMBOL(ib_get_dma_mr);
@@ -81,14 +83,15 @@ struct ib_mr *ib_reg_phys_mr(struct ib_pd *pd, struct ib_phys_buf *phys_buf_arra
 	enum ib_mr_reason why = IB_MR_WHY_NULL_ARG;
 	struct ibmr_mem *mem = NULL;
 	struct ibmr_pd *ipd;
+	unsigned int noio;
 
 	might_sleep();
-	ipd = ibmr_enter(pd, __func__);
+	ipd = ibmr_enter(pd, __func__, &noio);
 	if (IS_ERR(ipd))
 		return ERR_CAST(ipd);
 	if (iova_start)
 		mem = ibmr_mem_phys(ipd->dev, phys_buf_array, num_phys_buf, &why);
-	return reg_mem(ipd, mem, why, iova_start, 0, mr_access_flags, __func__);
+	return reg_mem(ipd, noio, mem, why, iova_start, 0, mr_access_flags, __func__);
 }
 EXPORT_SYMBOL(ib_reg_phys_mr);
 
@@ -113,13 +116,14 @@ struct ib_mr *ib_mr_reg_kernel(struct ib_pd *pd, void *addr, size_t length, int 
 	enum ib_mr_reason why;
 	struct ibmr_mem *mem;
 	struct ibmr_pd *ipd;
+	unsigned int noio;
 
 	might_sleep();
-	ipd = ibmr_enter(pd, __func__);
+	ipd = ibmr_enter(pd, __func__, &noio);
 	if (IS_ERR(ipd))
 		return ERR_CAST(ipd);
 	mem = ibmr_mem_kernel(ipd->dev, addr, length, &why);	/* before @why is read */
-	return reg_mem(ipd, mem, why, iova, (uintptr_t)addr, access, __func__);
+	return reg_mem(ipd, noio, mem, why, iova, (uintptr_t)addr, access, __func__);
 }
 EXPORT_SYMBOL(ib_mr_reg_kernel);
 
@@ -144,13 +148,14 @@ struct ib_mr *ib_mr_reg_sg(struct ib_pd *pd, struct scatterlist *sgl, int nents,
 	enum ib_mr_reason why;
 	struct ibmr_mem *mem;
 	struct ibmr_pd *ipd;
+	unsigned int noio;
 
 	might_sleep();
-	ipd = ibmr_enter(pd, __func__);
+	ipd = ibmr_enter(pd, __func__, &noio);
 	if (IS_ERR(ipd))
 		return ERR_CAST(ipd);
 	mem = ibmr_mem_sg(ipd->dev, sgl, nents, &why);
-	return reg_mem(ipd, mem, why, iova, mem ? mem->pv.runs[0].addr : 0, access, __func__);
+	return reg_mem(ipd, noio, mem, why, iova, mem ? mem->pv.runs[0].addr : 0, access, __func__);
 }
 EXPORT_SYMBOL(ib_mr_reg_sg);
 

@@ -533,10 +533,11 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 	enum ib_mr_reason why;
 	struct ibmr_pd *ipd;
 	struct ibmr_dev *dev;
+	unsigned int noio;
 	int err;
 
 	might_sleep();
-	ipd = ibmr_enter(pd, __func__);
+	ipd = ibmr_enter(pd, __func__, &noio);
 	if (IS_ERR(ipd))
 		return ERR_CAST(ipd);
 	dev = ipd->dev;
@@ -565,12 +566,12 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 	mutex_lock(&dev->mag_lock);
 	ibmr_list_add(dev, &w->listed, &dev->windows);
 	mutex_unlock(&dev->mag_lock);
-	ibmr_dev_exit(dev);
+	ibmr_dev_exit(dev, noio);
 	return &w->mw;
 
 refuse:
 	err = ibmr_refuse(dev, why, "%s(type %d)", __func__, type);
-	ibmr_exit(ipd);
+	ibmr_exit(ipd, noio);
 	if (w) {
 		put_stocks(w);
 		if (w->carriers)
@@ -599,13 +600,14 @@ int ib_dealloc_mw(struct ib_mw *mw)
 	struct ibmr_region *region;
 	struct ibmr_window *w;
 	struct ibmr_dev *dev;
+	unsigned int noio;
 
 	might_sleep();
 	if (IS_ERR_OR_NULL(mw))
 		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	w = to_window(mw);
 	dev = w->ipd->dev;
-	down_read(&dev->removal);
+	noio = ibmr_dev_hold(dev);
 	spin_lock_irq(&w->lock);
 	if (w->armed)
 		mag = w->armed->mag;
@@ -621,7 +623,7 @@ int ib_dealloc_mw(struct ib_mw *mw)
 	mutex_unlock(&dev->mag_lock);
 	atomic_dec(&dev->nr_windows);
 	ibmr_pd_put(w->ipd);
-	up_read(&dev->removal);
+	ibmr_dev_exit(dev, noio);
 
 	ibmr_carriers_part(w->carriers);
 	put_stocks(w);		/* holds the device's memory until here */

@@ -100,6 +100,7 @@ static ssize_t explain_write(struct file *file, const char __user *from, size_t 
 	char line[128], *rest, *word[5];
 	size_t n;
 	u64 iova, length;
+	unsigned int noio;
 	int access;
 	u32 key;
 
@@ -122,14 +123,14 @@ static ssize_t explain_write(struct file *file, const char __user *from, size_t 
 	if (access < 0)
 		return access;
 
-	if (!ibmr_dev_enter(ask->dev))
+	if (!ibmr_dev_enter(ask->dev, &noio))
 		return -ENODEV;
 	mutex_lock(&ask->lock);
 	ib_mr_explain(ask->dev->ibdev, NULL, key, iova, length, access, ask->answer,
 		      sizeof(ask->answer) - 1);
 	strcat(ask->answer, "\n");
 	mutex_unlock(&ask->lock);
-	ibmr_dev_exit(ask->dev);
+	ibmr_dev_exit(ask->dev, noio);
 	/*
 	 * The next read is of this answer, from its start: a write and a read share the position.
 	 */

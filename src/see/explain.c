@@ -142,7 +142,7 @@ static enum ib_mr_reason say_allowed(struct text *t, const struct question *q,
 
 	if (stale)
 		say(t,
-		    "stale: process %s (%d) unmapped the memory %lld ms ago; the access works, and nobody sees it",
+		    "stale: process %s (%d) unmapped or moved the memory %lld ms ago; the access works, but at these addresses nobody sees it",
 		    um->comm, um->owner, ktime_ms_delta(ktime_get(), um->stale_at));
 	else
 		say(t, "allowed: %llu bytes, from byte %llu of %llu on", q->length,
@@ -173,9 +173,12 @@ static enum ib_mr_reason say_view(struct text *t, struct ibmr_dev *dev, const st
 		say(t, "refused: key %#x is a memory window's, which only peers can use", q->key);
 		break;
 	case IB_MR_WHY_OTHER_PD:
-		say(t,
-		    "refused: the region with key %#x is in another protection domain (%p, and %p was given)",
-		    q->key, v->pd, q->pd);
+		say(t, "refused: the region with key %#x is in another protection domain", q->key);
+		/* As rdma resource show pd has them. */
+		if (v->reg)
+			say(t, " (pd %u, and pd %u was given)", v->reg->pdn, q->pd->res.id);
+		else
+			say(t, " (not in pd %u, which was given)", q->pd->res.id);
 		break;
 	case IB_MR_WHY_NO_RIGHT:
 		say(t, "refused: the region does not grant %s (it grants: %s)", want, have);
@@ -224,7 +227,7 @@ static enum ib_mr_reason explain(struct text *t, struct ibmr_dev *dev, const str
  * @size: of @buf; 200 hold nearly every sentence, and what is longer is cut
  *
  * For a log line or a debugger; costs microseconds. Beyond ib_mr_check(), it knows regions that
- * were deregistered a while ago, and says of stale ones that the access works and nobody sees it.
+ * were deregistered a while ago, and says of stale ones that the access works, but not on what is mapped there now.
  *
  * Context: any but NMI; does not sleep.
  * Return: the reason: IB_MR_WHY_OK when it is allowed, IB_MR_WHY_STALE_REGION when it is allowed

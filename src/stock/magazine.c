@@ -226,13 +226,12 @@ static void plan(struct ibmr_mag *mag, struct ibmr_stack *again, struct ibmr_sta
 static void mag_work(struct work_struct *work)
 {
 	struct ibmr_mag *mag = container_of(work, struct ibmr_mag, work);
-	unsigned int noio = memalloc_noio_save();
 	struct ibmr_stack again, exchange;
-	unsigned int more;
+	unsigned int more, noio;
 	bool wait;
 
-	if (!ibmr_dev_enter(mag->dev))
-		goto out;
+	if (!ibmr_dev_enter(mag->dev, &noio))
+		return;
 	mutex_lock(&mag->hand);
 	spin_lock_irq(&mag->lock);
 	plan(mag, &again, &exchange, &more, &wait);
@@ -247,9 +246,7 @@ static void mag_work(struct work_struct *work)
 	mutex_unlock(&mag->hand);
 	if (more && ibmr_arm_grow(mag, more) && !READ_ONCE(mag->dying))
 		queue_delayed_work(mag_wq, &mag->shrink, LOOK_EVERY);
-	ibmr_dev_exit(mag->dev);
-out:
-	memalloc_noio_restore(noio);
+	ibmr_dev_exit(mag->dev, noio);
 }
 
 /* Fewer are wanted than there are, going by what was taken since the last look? */
@@ -259,9 +256,10 @@ static void mag_shrink(struct work_struct *work)
 	struct ibmr_stack surplus = {};
 	unsigned int want, floor;
 	struct ibmr_armed *a;
+	unsigned int noio;
 	bool again;
 
-	if (!ibmr_dev_enter(mag->dev))
+	if (!ibmr_dev_enter(mag->dev, &noio))
 		return;
 	spin_lock_irq(&mag->lock);
 	/* A grace period is below 200 ms, so a 25th of what 5 s took, and a quarter more. */
@@ -280,7 +278,7 @@ static void mag_shrink(struct work_struct *work)
 	ibmr_arm_discard(mag, &surplus);
 	if (again)
 		queue_delayed_work(mag_wq, &mag->shrink, LOOK_EVERY);
-	ibmr_dev_exit(mag->dev);
+	ibmr_dev_exit(mag->dev, noio);
 }
 
 /* --- for users --- */
@@ -446,6 +444,7 @@ void ibmr_mag_destroy(struct ibmr_mag *mag)
 {
 	struct ibmr_dev *dev = mag->dev;
 	struct ibmr_armed *a;
+	unsigned int noio;
 
 	spin_lock_irq(&mag->lock);
 	WRITE_ONCE(mag->dying, true);
@@ -453,7 +452,7 @@ void ibmr_mag_destroy(struct ibmr_mag *mag)
 	cancel_work_sync(&mag->work);
 	cancel_delayed_work_sync(&mag->shrink);
 
-	down_read(&dev->removal);
+	noio = ibmr_dev_hold(dev);
 	if (!mag->gone) {
 		struct ibmr_stack all = {};
 
@@ -470,7 +469,7 @@ void ibmr_mag_destroy(struct ibmr_mag *mag)
 	mutex_lock(&dev->mag_lock);
 	list_del(&mag->listed.entry);
 	mutex_unlock(&dev->mag_lock);
-	up_read(&dev->removal);
+	ibmr_dev_exit(dev, noio);
 	ibmr_mag_drop(mag);
 }
 
@@ -579,7 +578,7 @@ out:
 	return why;
 }
 
-/* The device goes. Its removal lock is held for writing: no worker runs, none will. */
+/* The device goes. Its gate is shut: no worker runs, none will. */
 void ibmr_mags_remove(struct ibmr_dev *dev)
 {
 	struct ib_mr *carrier = dev->carrier;

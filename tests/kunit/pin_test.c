@@ -286,13 +286,14 @@ static void pin_rereg(struct kunit *test)
 }
 
 /*
- * A read-only shared mapping of a file: kernels that pin for writing refuse it; never anything
- * else.
+ * Memory that is there, and that the kernel does not pin: never "not there". A read-only shared
+ * mapping of a file is refused where the kernel pins for writing; a device's memory is everywhere.
  */
-static void pin_readonly_file(struct kunit *test)
+static void pin_not_pinned(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test);
 	struct ibt_proc *p = ibt_proc(test, NULL);
+	struct ibt_refusal *r;
 	struct ib_mr *mr;
 	unsigned long at;
 	struct file *f;
@@ -300,14 +301,48 @@ static void pin_readonly_file(struct kunit *test)
 	ibt_shell("dd if=/dev/zero of=/tmp/ibt-pin bs=4k count=4 2> /dev/null");
 	f = ibt_open("/tmp/ibt-pin", O_RDONLY, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(f));
-	at = ibt_map_at(p, 0, SZ_16K, PROT_READ, MAP_SHARED, f);
+	at = ibt_map_at(p, 0, SZ_64K, PROT_READ, MAP_SHARED, f);
 	filp_close(f, NULL);
 	ibt_expect_refused_mr(test, NOT_MAPPED, ibt_reg_user(p, pd, at, SZ_16K, LW | RW, NULL));
+	r = ibt_refusal(test);
 	mr = ibt_reg_user(p, pd, at, SZ_16K, RR, NULL);
 	if (IS_ERR(mr))
-		KUNIT_EXPECT_EQ(test, PTR_ERR(mr), (long)-EFAULT);
+		ibt_refusal_end_mr(test, r, IB_MR_WHY_SHARED_READONLY, mr, "read-only file");
 	else
 		KUNIT_EXPECT_EQ(test, ib_dereg_mr(mr), 0);
+	/* Past its end there is nothing, whatever else there is to say. */
+	ibt_expect_refused_mr(test, NOT_MAPPED, ibt_reg_user(p, pd, at, SZ_64K, RR, NULL));
+
+	/* The memory of a device. */
+	f = ibt_open("/dev/mem", O_RDWR, 0);
+	if (!IS_ERR(f)) {
+		at = ibt_map_at(p, 0, SZ_4K, PROT_RW, MAP_SHARED, f);
+		filp_close(f, NULL);
+		ibt_expect_refused_mr(test, NOT_PINNABLE,
+				      ibt_reg_user(p, pd, at, SZ_4K, LW | RR, NULL));
+	}
+}
+
+/* What is said of memory that went: the notifier cannot tell mremap() from munmap(). */
+static void pin_words(struct kunit *test)
+{
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibt_pair *pair = ibt_pair(test, pd);
+	struct ibt_proc *p = ibt_proc(test, NULL);
+	unsigned long at = ibt_user_map(p, SZ_16K, PROT_RW);
+	struct ib_mr *mr;
+	char text[256];
+
+	ibt_poke_pattern(p, at, SZ_16K, 5);
+	mr = ibt_mr(test, ibt_reg_user(p, pd, at, SZ_16K, ALL, NULL));
+	KUNIT_EXPECT_EQ(test, ibt_user_unmap(p, at, SZ_4K), 0);
+	KUNIT_EXPECT_TRUE(test, ib_mr_is_stale(mr));
+	KUNIT_EXPECT_EQ(test, ib_mr_explain(ibt_dev(test), pd, mr->rkey, at, 8, RR, text,
+					    sizeof(text)), IB_MR_WHY_STALE_REGION);
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "unmapped or moved the memory"), "%s", text);
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "at these addresses"), "%s", text);
+	KUNIT_EXPECT_EQ(test, ibt_rdma(pair, IBT_READ, pair->req.buf, mr->rkey, at + SZ_4K, 8),
+			IB_WC_SUCCESS);
 }
 
 static void pin_arguments(struct kunit *test)
@@ -525,6 +560,44 @@ static void pin_exit(struct kunit *test)
 }
 
 /*
+ * The process becomes another program: its old memory goes as if it had died, what is pinned stays
+ * accounted there, and the new one starts with nothing.
+ */
+static void pin_exec(struct kunit *test)
+{
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibt_pair *pair = ibt_pair(test, pd);
+	struct ibt_proc *p;
+	struct mm_struct *mm;
+	unsigned long at;
+	struct ib_mr *mr;
+	int i;
+
+	ibt_shell("rm -f /tmp/ibt-exec");
+	p = ibt_proc(test, "until [ -e /tmp/ibt-exec ]; do sleep 0.1; done; exec sleep 100000");
+	at = ibt_user_map(p, SZ_16K, PROT_RW);
+	ibt_poke_pattern(p, at, SZ_16K, 3);
+	mr = ibt_mr(test, ibt_reg_user(p, pd, at, SZ_16K, ALL, NULL));
+	KUNIT_EXPECT_EQ(test, ibt_proc_pinned(p), (u64)4);
+	ibt_shell("touch /tmp/ibt-exec");
+	for (i = 0; i < 500 && atomic_read(&p->mm->mm_users); i++)
+		msleep(20);
+	ibt_shell("rm -f /tmp/ibt-exec");
+	KUNIT_ASSERT_LT_MSG(test, i, 500, "the shell does not exec");
+	KUNIT_EXPECT_TRUE(test, ib_mr_is_stale(mr));
+	KUNIT_EXPECT_EQ(test, ibt_proc_pinned(p), (u64)4);
+	mm = get_task_mm(p->task);
+	KUNIT_ASSERT_NOT_NULL(test, mm);
+	KUNIT_EXPECT_PTR_NE(test, mm, p->mm);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&mm->pinned_vm), (s64)0);
+	mmput(mm);
+	KUNIT_EXPECT_EQ(test, ibt_rdma(pair, IBT_READ, pair->req.buf, mr->rkey, at, SZ_16K),
+			IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, ibt_dereg(test, mr), 0);
+	KUNIT_EXPECT_EQ(test, ibt_proc_pinned(p), (u64)0);
+}
+
+/*
  * The process forks while the memory is registered, and the child lives: the owner and the device
  * stay on the same page. Without care the owner's next store would give it a copy of its own.
  */
@@ -600,12 +673,14 @@ static struct kunit_case pin_cases[] = {
 	KUNIT_CASE(pin_lengths),
 	KUNIT_CASE(pin_rights),
 	KUNIT_CASE(pin_rereg),
-	KUNIT_CASE(pin_readonly_file),
+	KUNIT_CASE(pin_not_pinned),
+	KUNIT_CASE(pin_words),
 	KUNIT_CASE(pin_arguments),
 	KUNIT_CASE(pin_fault9_memlock),
 	KUNIT_CASE(pin_fault10_no_old_mapping),
 	KUNIT_CASE(pin_stale),
 	KUNIT_CASE(pin_exit),
+	KUNIT_CASE(pin_exec),
 	KUNIT_CASE(pin_fork),
 	KUNIT_CASE(pin_limits),
 	{}

@@ -292,9 +292,9 @@ static void churn_look(struct set *s)
 
 void objects_churn(struct set *s, u32 random)
 {
-	u32 rest = random / 8;
+	u32 rest = random / 9;
 
-	switch (random % 8) {
+	switch (random % 9) {
 	case 0: return churn_region(s, rest);
 	case 1: return churn_user(s);
 	case 2: return churn_fmr(s, rest);
@@ -302,6 +302,7 @@ void objects_churn(struct set *s, u32 random)
 	case 4: return churn_shared_pool(s, rest);
 	case 5: return churn_window(s, rest);
 	case 6: return churn_arena(s, rest);
+	case 7: return mm_churn(s, rest, answered);
 	default: return churn_look(s);
 	}
 }

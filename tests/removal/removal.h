@@ -86,6 +86,10 @@ void objects_old(struct set *s);
 void objects_release(struct set *s);
 void objects_churn(struct set *s, u32 random);
 
+/* mm.c */
+typedef bool answer_fn(const char *call, long err);
+void mm_churn(struct set *s, u32 random, answer_fn *answered);
+
 /* cm.c: with the lock of the set held, but for the last two */
 int cm_connect(struct set *s);
 void cm_disconnect(struct set *s);
