@@ -9,6 +9,7 @@
 #ifndef IBMR_COMPAT_H
 #define IBMR_COMPAT_H
 
+#include <linux/debugfs.h>
 #include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -50,6 +51,17 @@ static inline const char *ibmr_unparsed_args(const struct module *mod)
 	return mod && mod->state == MODULE_STATE_COMING ? mod->args : NULL;
 #else
 	return NULL;
+#endif
+}
+
+/* Another name for a file of debugfs, in its folder; before 6.15 by way of a general rename. */
+static inline void ibmr_debugfs_change_name(struct dentry *dentry, struct dentry *parent,
+					    const char *name)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+	debugfs_change_name(dentry, "%s", name);
+#else
+	debugfs_rename(parent, dentry, parent, name);
 #endif
 }
 

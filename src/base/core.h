@@ -17,14 +17,17 @@ struct ibmr_arm;
 struct ibmr_key_leaf;
 struct ibmr_regqp;
 
+/* Room for a sentence of explain. */
+#define IBMR_ANSWER	320
+
 /* Can a queue pair be connected without a connection manager, so to itself? */
 static inline bool ibmr_has_regqp(const struct ib_device *device)
 {
 	return !rdma_protocol_iwarp(device, rdma_start_port(device));
 }
 
-/* Our directory in debugfs; each device has one below it. */
-extern struct dentry *ibmr_debugfs_root;
+/* Our directory in debugfs; each device has one below its devices/. */
+extern struct dentry *ibmr_debugfs_root, *ibmr_debugfs_devices;
 
 /**
  * struct ibmr_dev - what we keep of a device
@@ -52,8 +55,10 @@ extern struct dentry *ibmr_debugfs_root;
  * @pinned: pages of user memory pinned for them
  * @went_stale: regions whose owner unmapped the memory, since the device was added
  * @refused: refusals by reason
- * @name: its name when it was added
+ * @name: its name now; a rename puts another string there, and the old one stays (name.c)
  * @debugfs: its directory
+ * @told_lock: guards @told
+ * @told: what explain was answered last, until it is read
  * @rcu: non-sleeping lookups may still read it
  * @keys_lock: guards changes of what follows it
  * @keys_tidy: frees empty leaves
@@ -86,8 +91,10 @@ struct ibmr_dev {
 	atomic64_t pinned;
 	atomic64_t went_stale;
 	atomic64_t refused[IB_MR_WHY_COUNT];
-	char name[IB_DEVICE_NAME_MAX];
+	const char *name;
 	struct dentry *debugfs;
+	struct mutex told_lock;
+	char told[IBMR_ANSWER];
 	struct rcu_head rcu;
 	spinlock_t keys_lock;
 	struct work_struct keys_tidy;
@@ -187,6 +194,10 @@ static inline struct ibmr_dev *ibmr_dev_rcu(struct ib_device *device)
 
 	return likely(dev && dev->ibdev == device) ? dev : ibmr_dev_look_up(device);
 }
+
+/* name.c */
+const char *ibmr_name(const char *name);
+void ibmr_names_exit(void);
 
 /* limit.c */
 enum ib_mr_reason ibmr_limit_charge(struct ibmr_pd *ipd, u64 pages);

@@ -403,8 +403,13 @@ static int ibmr_add_one(struct ib_device *device)
 	dev = kvzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
-	strscpy(dev->name, dev_name(&device->dev), sizeof(dev->name));
+	dev->name = ibmr_name(dev_name(&device->dev));
+	if (!dev->name) {
+		kvfree(dev);
+		return -ENOMEM;
+	}
 	dev->ibdev = device;
+	mutex_init(&dev->told_lock);
 	refcount_set(&dev->refs, 1);
 	ibmr_gate_init(&dev->gate);
 	mutex_init(&dev->pd_lock);
@@ -416,7 +421,7 @@ static int ibmr_add_one(struct ib_device *device)
 	INIT_LIST_HEAD(&dev->pools);
 	BUILD_BUG_ON(ARRAY_SIZE(dev->keys) != IBMR_KEY_SLOTS);
 	/* Failure of debugfs is nobody's: files are then not there. */
-	dev->debugfs = debugfs_create_dir(dev->name, ibmr_debugfs_root);
+	dev->debugfs = debugfs_create_dir(dev->name, ibmr_debugfs_devices);
 	ibmr_each_room_up(room, i) {
 		err = room->dev_add ? room->dev_add(dev) : 0;
 		if (err)
@@ -472,10 +477,29 @@ static void ibmr_remove_one(struct ib_device *device, void *client_data)
 	ibmr_dev_put(dev);
 }
 
+/* The core calls it one by one, and for no device that comes or goes meanwhile. */
+static void ibmr_rename_one(struct ib_device *device, void *client_data)
+{
+	const char *name = client_data ? ibmr_name(dev_name(&device->dev)) : NULL;
+	struct ibmr_dev *dev = client_data;
+	const struct ibmr_room *room;
+	int i;
+
+	if (!name)
+		return;		/* not served, or it is known by its old one */
+	WRITE_ONCE(dev->name, name);
+	if (!IS_ERR_OR_NULL(dev->debugfs))
+		ibmr_debugfs_change_name(dev->debugfs, ibmr_debugfs_devices, name);
+	ibmr_each_room(room, i)
+		if (room->dev_renamed)
+			room->dev_renamed(dev);
+}
+
 static struct ib_client ibmr_client = {
 	.name	= "ib_mr",
 	.add	= ibmr_add_one,
 	.remove	= ibmr_remove_one,
+	.rename	= ibmr_rename_one,
 };
 
 int ibmr_devices_init(void)

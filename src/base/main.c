@@ -31,7 +31,7 @@ const struct ibmr_room *const ibmr_rooms[IBMR_ROOMS] = {
 	&ibmr_room_dma,
 };
 
-struct dentry *ibmr_debugfs_root;
+struct dentry *ibmr_debugfs_root, *ibmr_debugfs_devices;
 
 /* Those from @first on have begun. */
 static void rooms_exit(int first)
@@ -56,6 +56,7 @@ static void rooms_exit(int first)
 	/* last: whatever was queued above is our text */
 	rcu_barrier();
 	rcu_barrier_tasks();
+	ibmr_names_exit();
 }
 
 static int __init ib_mr_init(void)
@@ -67,6 +68,7 @@ static int __init ib_mr_init(void)
 	if (err)
 		return err;
 	ibmr_debugfs_root = debugfs_create_dir("ib_mr", NULL);
+	ibmr_debugfs_devices = debugfs_create_dir("devices", ibmr_debugfs_root);
 	ibmr_each_room_up(room, i) {
 		err = room->init ? room->init() : 0;
 		if (err) {

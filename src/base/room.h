@@ -20,6 +20,7 @@
  * @dev_remove: it goes: nobody is inside, and nobody gets in any more. Cut off, fence, and give
  *	back what the device has of ours. May sleep
  * @dev_gone: nobody finds it any more. Also called, alone, when a later room's @dev_add failed
+ * @dev_renamed: it has another @name
  * @pd_last: the last user of a PD's state goes, and the PD is there for as long as this runs. Under
  *	the device's pd_lock
  * @agree: do the counters agree with the objects? The caller is alone on the device
@@ -33,6 +34,7 @@ struct ibmr_room {
 	int (*dev_add)(struct ibmr_dev *dev);
 	void (*dev_remove)(struct ibmr_dev *dev);
 	void (*dev_gone)(struct ibmr_dev *dev);
+	void (*dev_renamed)(struct ibmr_dev *dev);
 	void (*pd_last)(struct ibmr_pd *ipd);
 	bool (*agree)(struct ibmr_dev *dev);
 };

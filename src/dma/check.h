@@ -178,7 +178,7 @@ enum ibmr_dma_count {
  */
 struct ibmr_dma_dev {
 	struct ib_device *ibdev;
-	char name[IB_DEVICE_NAME_MAX];
+	const char *name;
 	int mode;
 	bool removed;
 	bool keyed;

@@ -24,6 +24,7 @@
 #include <linux/slab.h>
 
 #include "base/compat.h"
+#include "base/core.h"
 #include "base/fault.h"
 #include "dma/check.h"
 
@@ -356,8 +357,12 @@ int ibmr_dma_dev_add(struct ib_device *device, struct dentry *dir)
 	dd = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*dd), GFP_KERNEL);
 	if (!dd)
 		return -ENOMEM;
+	dd->name = ibmr_name(dev_name(&device->dev));
+	if (!dd->name) {
+		kfree(dd);
+		return -ENOMEM;
+	}
 	dd->ibdev = device;
-	strscpy(dd->name, dev_name(&device->dev), sizeof(dd->name));
 	INIT_DELAYED_WORK(&dd->work, ibmr_dma_work);
 	ibmr_dma_shards_init(dd);
 
@@ -379,6 +384,18 @@ int ibmr_dma_dev_add(struct ib_device *device, struct dentry *dir)
 	return 0;
 }
 IBMR_EXPORT_INTERNAL(ibmr_dma_dev_add);
+
+/* @name stays, see base/name.c. */
+void ibmr_dma_dev_rename(struct ib_device *device, const char *name)
+{
+	struct ibmr_dma_dev *dd;
+
+	mutex_lock(&ibmr_dma_mutex);
+	dd = ibmr_dma_find(device);
+	if (dd)
+		WRITE_ONCE(dd->name, name);
+	mutex_unlock(&ibmr_dma_mutex);
+}
 
 void ibmr_dma_dev_remove(struct ib_device *device)
 {

@@ -24,6 +24,7 @@ void ibmr_dma_exit(void);
  * before ibmr_dma_dev_remove(). What is still mapped some seconds later is reported as a leak.
  */
 int ibmr_dma_dev_add(struct ib_device *device, struct dentry *dir);
+void ibmr_dma_dev_rename(struct ib_device *device, const char *name);
 void ibmr_dma_dev_remove(struct ib_device *device);
 
 void __ibmr_dma_used(struct ib_device *device, u64 addr, u64 len);

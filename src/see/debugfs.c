@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * debugfs: ib_mr/<device>/ with what lives there, what was counted, and a file to ask.
+ * debugfs: ib_mr/devices/<device>/ with what lives there, what was counted, and a file to ask.
  *
  *	regions pools windows magazines		tables, see listing.c
  *	dma dma_check dma_live			the DMA checker's, see dma/device.c
@@ -9,7 +9,11 @@
  *
  * RIGHT is read, write or atomic: what the peer does or, with "local", what the device does for a
  * request of one's own (read: it fetches from the memory). The answer belongs to the open file, so
- * several may ask at once: exec 3<>explain; echo ... >&3; cat <&3.
+ * several may ask at once: exec 3<>explain; echo ... >&3; cat <&3. Who only reads gets the answer
+ * that was given last and not read yet: echo ... > explain; cat explain.
+ *
+ * Devices have a folder of their own, so that none can be called like a file of ours, and each
+ * follows a renamed device.
  *
  * The folder is the device's own (base/device.c). It goes before the device's state does: removing
  * it waits for who is reading.
@@ -50,7 +54,8 @@ DEFINE_SHOW_ATTRIBUTE(stats);
 struct ask {
 	struct ibmr_dev *dev;
 	struct mutex lock;	/* the answer */
-	char answer[320];
+	bool answered;
+	char answer[IBMR_ANSWER];
 };
 
 static int explain_open(struct inode *inode, struct file *file)
@@ -61,9 +66,6 @@ static int explain_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	ask->dev = inode->i_private;
 	mutex_init(&ask->lock);
-	strscpy(ask->answer,
-		"write: KEY IOVA LENGTH RIGHT[,RIGHT] [local], where RIGHT is read, write or atomic\n",
-		sizeof(ask->answer));
 	file->private_data = ask;
 	return nonseekable_open(inode, file);
 }
@@ -129,6 +131,10 @@ static ssize_t explain_write(struct file *file, const char __user *from, size_t 
 	ib_mr_explain(ask->dev->ibdev, NULL, key, iova, length, access, ask->answer,
 		      sizeof(ask->answer) - 1);
 	strcat(ask->answer, "\n");
+	ask->answered = true;
+	mutex_lock(&ask->dev->told_lock);
+	memcpy(ask->dev->told, ask->answer, sizeof(ask->answer));
+	mutex_unlock(&ask->dev->told_lock);
 	mutex_unlock(&ask->lock);
 	ibmr_dev_exit(ask->dev, noio);
 	/*
@@ -138,15 +144,37 @@ static ssize_t explain_write(struct file *file, const char __user *from, size_t 
 	return count;
 }
 
+/* The answer to another open file, if nobody has read it. */
+static void take_told(struct ask *ask)
+{
+	struct ibmr_dev *dev = ask->dev;
+
+	mutex_lock(&dev->told_lock);
+	strscpy(ask->answer, dev->told[0] ? dev->told :
+		"write: KEY IOVA LENGTH RIGHT[,RIGHT] [local], where RIGHT is read, write or atomic; then read\n",
+		sizeof(ask->answer));
+	dev->told[0] = '\0';
+	mutex_unlock(&dev->told_lock);
+	ask->answered = true;
+}
+
 static ssize_t explain_read(struct file *file, char __user *to, size_t count, loff_t *pos)
 {
 	struct ask *ask = file->private_data;
-	ssize_t n;
+	char answer[IBMR_ANSWER];
 
 	mutex_lock(&ask->lock);
-	n = simple_read_from_buffer(to, count, pos, ask->answer, strlen(ask->answer));
+	if (!ask->answered)
+		take_told(ask);
+	memcpy(answer, ask->answer, sizeof(answer));
+	/* Who asked has the answer, so it is not kept for others. */
+	mutex_lock(&ask->dev->told_lock);
+	if (!strcmp(ask->dev->told, answer))
+		ask->dev->told[0] = '\0';
+	mutex_unlock(&ask->dev->told_lock);
 	mutex_unlock(&ask->lock);
-	return n;
+	/* Not with a lock held: it may fault. */
+	return simple_read_from_buffer(to, count, pos, answer, strlen(answer));
 }
 
 static const struct file_operations explain_fops = {

@@ -8,7 +8,7 @@
 #include "base/core.h"
 
 /*
- * In ib_mr/<device>/. The file's seq_file has the struct ibmr_dev as its ->private
+ * In ib_mr/devices/<device>/. The file's seq_file has the struct ibmr_dev as its ->private
  * (DEFINE_SHOW_ATTRIBUTE).
  */
 static inline void ibmr_debugfs_file(struct ibmr_dev *dev, const char *name, umode_t mode,

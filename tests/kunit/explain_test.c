@@ -7,6 +7,9 @@
  * it.
  */
 #include <linux/delay.h>
+#include "base/compat.h"
+#include "base/core.h"
+#include "fmr_helpers.h"
 #include "proc.h"
 
 #define ALL	(LW | RR | RW | RA)
@@ -49,7 +52,7 @@ static void explain_sentences(struct kunit *test)
 	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, LEN, 1);
 	struct ib_mr *mr, *local, *dma;
 	u64 iova = IOVA;
-	char want[64];
+	char want[96];
 	u32 key;
 
 	a->test = test;
@@ -72,7 +75,9 @@ static void explain_sentences(struct kunit *test)
 	snprintf(want, sizeof(want), "stale|variant %#x was given|current one is %#x|key %#x)",
 		 (key ^ 7) & 0xff, key & 0xff, key);
 	expect(a, pd, key ^ 7, IOVA, 1, RR, IB_MR_WHY_STALE_KEY, want);
-	expect(a, other, key, IOVA, 1, RR, IB_MR_WHY_OTHER_PD, "another protection domain");
+	snprintf(want, sizeof(want), "another protection domain|pd %u,|pd %u was given",
+		 pd->res.id, other->res.id);
+	expect(a, other, key, IOVA, 1, RR, IB_MR_WHY_OTHER_PD, want);
 	expect(a, pd, key, IOVA, 1, RW, IB_MR_WHY_NO_RIGHT,
 	       "does not grant REMOTE_WRITE|grants: LOCAL_WRITE, REMOTE_READ)");
 	expect(a, pd, key, IOVA, 1, RR | RW | RA, IB_MR_WHY_NO_RIGHT,
@@ -127,7 +132,8 @@ static void explain_arguments(struct kunit *test)
 			IB_MR_WHY_NULL_ARG);
 }
 
-#define DIR	"/sys/kernel/debug/ib_mr/rxe0/"
+#define DEVICES	"/sys/kernel/debug/ib_mr/devices/"
+#define DIR	DEVICES "rxe0/"
 
 /* What a person does: write a line, read the sentence. */
 static int ask_file(const char *line, char *answer, size_t size)
@@ -192,10 +198,95 @@ static void explain_debugfs(struct kunit *test)
 	ibt_shell("rm -f /tmp/ibt-answer");
 }
 
+/* echo ... > explain; cat explain: the last verdict is there until somebody reads it, once. */
+static void explain_kept(struct kunit *test)
+{
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, LEN, 1);
+	char *text = kunit_kzalloc(test, 4096, GFP_KERNEL), line[160];
+	u64 iova = IOVA;
+	struct ib_mr *mr;
+	int i;
+
+	mr = ibt_mr(test, ib_mr_reg_kernel(pd, b->addr, LEN, RR, &iova));
+	for (i = 1; i <= 2; i++) {
+		snprintf(line, sizeof(line), "echo %#x %#llx %d read > " DIR "explain", mr->rkey,
+			 IOVA, 7 * i);
+		KUNIT_EXPECT_EQ(test, ibt_shell(line), 0);
+	}
+	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "explain > /tmp/ibt-answer"), 0);
+	ibt_read_file("/tmp/ibt-answer", text, 4096);
+	KUNIT_EXPECT_STREQ(test, text, "allowed: 14 bytes, from byte 0 of 16384 on\n");
+	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "explain > /tmp/ibt-answer"), 0);
+	ibt_read_file("/tmp/ibt-answer", text, 4096);
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "write: KEY IOVA LENGTH"), "%s", text);
+	/* Who asks and reads in one has his own, and leaves none. */
+	snprintf(line, sizeof(line), "%#x %#llx 3 read", mr->rkey, IOVA);
+	KUNIT_EXPECT_EQ(test, ask_file(line, text, 4096), 0);
+	KUNIT_EXPECT_STREQ(test, text, "allowed: 3 bytes, from byte 0 of 16384 on\n");
+	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "explain > /tmp/ibt-answer"), 0);
+	ibt_read_file("/tmp/ibt-answer", text, 4096);
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "write: KEY IOVA LENGTH"), "%s", text);
+	ibt_shell("rm -f /tmp/ibt-answer");
+}
+
+static void named_back(struct kunit *test, void *arg)
+{
+	ibt_shell("for n in roce0 dma_reports devices; do rdma dev set $n name rxe0; done 2> /dev/null");
+}
+
+/* A device that is renamed is found by its new name only, and another may have the old one. */
+static void explain_renamed(struct kunit *test)
+{
+	static const char *const names[] = { "roce0", "dma_reports", "devices", "roce0" };
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, LEN, 1);
+	char *text = kunit_kzalloc(test, 4096, GFP_KERNEL), line[200];
+	const char *before = "rxe0";
+	struct ibmr_dev *dev;
+	u64 iova = IOVA;
+	struct ib_mr *mr;
+	int i;
+
+	mr = ibt_mr(test, ib_mr_reg_kernel(pd, b->addr, LEN, RR, &iova));
+	dev = ibmr_dev_get(ibt_dev(test));
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_EXPECT_STREQ(test, dev->name, "rxe0");
+	ibmr_dev_put(dev);
+	ibt_defer(test, named_back, NULL);
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(line, sizeof(line), "rdma dev set %s name %s", before, names[i]);
+		KUNIT_ASSERT_EQ(test, ibt_shell(line), 0);
+		KUNIT_EXPECT_STREQ(test, dev->name, names[i]);
+		snprintf(line, sizeof(line), "test ! -e " DEVICES "%s", before);
+		KUNIT_EXPECT_EQ(test, ibt_shell(line), 0);
+		snprintf(line, sizeof(line),
+			 "exec 3<> " DEVICES "%s/explain; echo %#x %#llx 8 read >&3 && cat <&3 > /tmp/ibt-answer",
+			 names[i], mr->rkey, IOVA);
+		KUNIT_EXPECT_EQ(test, ibt_shell(line), 0);
+		ibt_read_file("/tmp/ibt-answer", text, 4096);
+		KUNIT_EXPECT_STREQ(test, text, "allowed: 8 bytes, from byte 0 of 16384 on\n");
+		before = names[i];
+	}
+	/* The old name, given to another device, is that device's folder. */
+	ibt_second(test);
+	KUNIT_EXPECT_EQ(test, ibt_shell("rdma dev set rxe_second name rxe0"), 0);
+	snprintf(line, sizeof(line),
+		 "exec 3<> " DIR "explain; echo %#x %#llx 8 read >&3 && cat <&3 > /tmp/ibt-answer",
+		 mr->rkey, IOVA);
+	KUNIT_EXPECT_EQ(test, ibt_shell(line), 0);
+	ibt_read_file("/tmp/ibt-answer", text, 4096);
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "refused: no region has key"), "%s", text);
+	KUNIT_EXPECT_EQ(test, ibt_shell("rdma dev set rxe0 name rxe_second"), 0);
+	ibt_shell("rm -f /tmp/ibt-answer");
+}
+
 static struct kunit_case explain_cases[] = {
 	KUNIT_CASE(explain_sentences),
 	KUNIT_CASE(explain_arguments),
 	KUNIT_CASE(explain_debugfs),
+	KUNIT_CASE(explain_kept),
+	KUNIT_CASE(explain_renamed),
 	{}
 };
 

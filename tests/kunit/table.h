@@ -11,7 +11,7 @@
 
 #include "helpers.h"
 
-#define IBT_DEBUGFS	"/sys/kernel/debug/ib_mr/rxe0/"
+#define IBT_DEBUGFS	"/sys/kernel/debug/ib_mr/devices/rxe0/"
 #define IBT_TRACING	"/sys/kernel/tracing/"
 
 struct ibt_table {

@@ -32,7 +32,7 @@ row 'it brought ib_core and ib_uverbs' loaded ib_mr ib_core ib_uverbs
 [ "$CRC32" != yes ] || row 'and crc32_generic, for rxe' loaded crc32_generic
 row 'but no driver: that opens a UDP port' gone rdma_rxe
 row 'rdma link add brings the driver' rdma link add rxe0 type rxe netdev eth0
-row 'ib_mr serves the device' await test -d /sys/kernel/debug/ib_mr/rxe0
+row 'ib_mr serves the device' await test -d /sys/kernel/debug/ib_mr/devices/rxe0
 row 'a ULP that was built on what is installed works' sh -c 'insmod /root/hello.ko && dmesg | grep "hello: READ 4096 bytes"'
 row 'and goes' rmmod hello
 
@@ -40,8 +40,8 @@ mount -t securityfs securityfs /sys/kernel/security
 if [ -w /sys/kernel/security/lockdown ]; then
 	echo integrity > /sys/kernel/security/lockdown
 	row 'under lockdown a module that is loaded stays' loaded ib_mr
-	row 'its statistics can be read' cat /sys/kernel/debug/ib_mr/rxe0/stats
-	row 'files of debugfs cannot be written' denied sh -c 'echo track > /sys/kernel/debug/ib_mr/rxe0/dma_check'
+	row 'its statistics can be read' cat /sys/kernel/debug/ib_mr/devices/rxe0/stats
+	row 'files of debugfs cannot be written' denied sh -c 'echo track > /sys/kernel/debug/ib_mr/devices/rxe0/dma_check'
 	row 'it can be unloaded' rmmod ib_mr
 	row 'an unsigned one is not loaded' denied /root/modprobe ib_mr
 	row 'and the kernel says why' logged 'unsigned module loading is restricted'

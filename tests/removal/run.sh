@@ -9,7 +9,7 @@
 
 cd "$(dirname "$0")" || exit 2
 rounds=$1 seed=$2
-ulp=/sys/module/ib_mr_removal/parameters
+ulp=/sys/module/ib_mr_removal/parameters devices=/sys/kernel/debug/ib_mr/devices
 passed=0 failed=0 round=0 calls=0 gone=0 reads=0
 cut_off=0
 
@@ -75,6 +75,16 @@ default_gid() {
 	[ "$(tr -d : < /sys/class/infiniband/rxe0/ports/1/gids/0 | cut -c 27-)" = "$want" ]
 }
 
+# The device under another name, which debugfs follows, and back. A name of a file of ours is as good as any.
+renamed() {
+	for pair in "rxe0 dma_reports" "dma_reports rxe0"; do
+		# shellcheck disable=SC2086
+		set -- $pair
+		rdma dev set "$1" name "$2" && [ -e $devices/"$2"/regions ] && [ ! -e $devices/"$1" ] || return
+		grep -q "^regions [1-9]" $devices/"$2"/stats || return
+	done
+}
+
 # What happens to the NIC while all lives: registrations work all the time, and so does what they grant when it is over.
 weather() {	# EVENT NIC ADDRESS
 	case $1 in
@@ -86,6 +96,7 @@ weather() {	# EVENT NIC ADDRESS
 	addr)	ip addr del "$3/24" dev "$2"
 		usleep 50000
 		ip addr add "$3/24" dev "$2" ;;
+	name)	renamed || return ;;
 	mac)	old=$(cat "/sys/class/net/$2/address")
 		ip link set "$2" address "52:54:00:09:77:$(printf %02x $((round % 256)))"
 		usleep 50000
@@ -157,7 +168,7 @@ awk -v n="$rounds" -v seed="$seed" 'BEGIN {
 	for (i = 1; i <= n; i++) {
 		k = rand(); kind = k < 0.55 ? "delete" : k < 0.8 ? "rmmod" : k < 0.93 ? "veth" : "pci"
 		cut = rand() < 0.25
-		e = rand(); event = cut || e < 0.55 ? "none" : e < 0.7 ? "down" : e < 0.85 ? "addr" : "mac"
+		e = rand(); event = cut || e < 0.55 ? "none" : e < 0.67 ? "down" : e < 0.78 ? "addr" : e < 0.89 ? "name" : "mac"
 		r = rand()	# short ones mostly
 		print i, kind, event, int(r * r * r * 400000), cut ? 1 : 0, int(rand() * 2000000000)
 	}
@@ -182,7 +193,7 @@ many "rdma_cm before ib_mr" $((2 * third + 1)) "$rounds"
 # What is left: nothing that grows with the rounds.
 lost=$((free_then - $(free_kb)))
 check "$lost KiB less are available than after round $warm" [ $lost -lt 32768 ]
-check "ib_mr still knows a device" [ ! -e /sys/kernel/debug/ib_mr/rxe0 ]
+check "ib_mr still knows a device" [ -z "$(ls $devices 2> /dev/null)" ]
 check "ib_mr has $(ours_in_vmalloc) vmalloc areas, and had $vmalloc" [ "$(ours_in_vmalloc)" -le "$vmalloc" ]
 check "the threads met no removal" [ "$gone" -gt 0 ]
 check "no READ came back" [ "$reads" -gt "$rounds" ]

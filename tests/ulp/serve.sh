@@ -35,7 +35,7 @@ for what in regions pools windows magazines dma stats; do
 	ibmr $what.json $what --json
 done
 # The file's region: within it, past its end, a right it does not have.
-file_region() { awk '!/^#/ && $NF == "REMOTE_READ" { print $2, $3, $4; exit }' $debugfs/rxe0/regions; }
+file_region() { awk '!/^#/ && $NF == "REMOTE_READ" { print $2, $3, $4; exit }' $debugfs/devices/rxe0/regions; }
 # shellcheck disable=SC2046  # three words
 set -- $(file_region)
 ibmr explain-allowed.txt explain rxe0 "$1" "$2" 4096 read
@@ -45,7 +45,7 @@ ibmr explain-usage.txt explain rxe0 "$1" "$2" 8 reed
 ibmr no-device.txt regions rxe7
 ibmr top.txt top --watch 0.5 --count 2
 mkdir $out/debugfs
-for f in regions pools windows magazines dma stats; do cat $debugfs/rxe0/$f > $out/debugfs/$f; done
+for f in regions pools windows magazines dma stats; do cat $debugfs/devices/rxe0/$f > $out/debugfs/$f; done
 
 rmmod ib_mr_demo || exit 1
 cat trace > $out/trace.txt

@@ -6,7 +6,7 @@
 
 cd "$(dirname "$0")" || exit 2
 ko=./ib_mr_dma_bugs.ko
-dev=/sys/kernel/debug/ib_mr/rxe0
+dev=/sys/kernel/debug/ib_mr/devices/rxe0
 reports=/sys/kernel/debug/ib_mr/dma_reports
 passed=0 failed=0
 
