@@ -29,6 +29,9 @@ static inline bool ibmr_has_regqp(const struct ib_device *device)
 /* Our directory in debugfs; each device has one below its devices/. */
 extern struct dentry *ibmr_debugfs_root, *ibmr_debugfs_devices;
 
+/* The module goes: no ULP is left who could release anything. */
+extern bool ibmr_unloading;
+
 /**
  * struct ibmr_dev - what we keep of a device
  * @ibdev: the device; not to be followed once @gone
@@ -107,6 +110,8 @@ struct ibmr_dev {
  * struct ibmr_pd - what we keep of a protection domain
  * @pd: the ULP's PD
  * @dev: its device; holds a reference
+ * @pdn: its number, as `rdma resource show pd` has it
+ * @owner: the ULP that made it
  * @node: in @dev->pds
  * @users: objects and holds; the last one takes the queue pair along. Under @dev->pd_lock
  * @holds: of these, what ib_mr_pd_get() took
@@ -122,6 +127,8 @@ struct ibmr_dev {
 struct ibmr_pd {
 	struct ib_pd *pd;
 	struct ibmr_dev *dev;
+	u32 pdn;
+	char owner[32];
 	struct hlist_node node;
 	unsigned int users;
 	unsigned int holds;

@@ -52,6 +52,7 @@
 #include "base/room.h"
 
 static struct ib_client ibmr_client;
+bool ibmr_unloading;
 struct ibmr_dev __rcu *ibmr_first_dev;
 
 /* Find a device's state and keep its memory. NULL where there is none. Any context. */
@@ -155,6 +156,8 @@ struct ibmr_pd *ibmr_pd_get(struct ibmr_dev *dev, struct ib_pd *pd)
 		fresh = NULL;
 		ipd->pd = pd;
 		ipd->dev = dev;
+		ipd->pdn = pd->res.id;
+		strscpy(ipd->owner, pd->res.kern_name ?: "a user", sizeof(ipd->owner));
 		mutex_init(&ipd->lock);
 		spin_lock_init(&ipd->list_lock);
 		INIT_LIST_HEAD(&ipd->regions);
@@ -509,5 +512,6 @@ int ibmr_devices_init(void)
 
 void ibmr_devices_exit(void)
 {
+	ibmr_unloading = true;
 	ib_unregister_client(&ibmr_client);
 }

@@ -28,6 +28,7 @@
 #include "base/room.h"
 #include "mr/access.h"
 #include "see/debugfs.h"
+#include "see/left.h"
 
 static int stats_show(struct seq_file *m, void *unused)
 {
@@ -194,5 +195,6 @@ static int dev_add(struct ibmr_dev *dev)
 }
 
 const struct ibmr_room ibmr_room_see = {
-	.dev_add = dev_add,
+	.dev_add    = dev_add,
+	.dev_remove = ibmr_left_say,
 };

@@ -18,9 +18,11 @@
 #include <rdma/ib_fmr_pool.h>
 
 #include "base/compat.h"
+#include "base/core.h"
 #include "base/late.h"
 #include "fmr_helpers.h"
 #include "proc.h"
+#include "see/left.h"
 #include "window.h"
 
 #define ALL	(LW | RR | RW | RA)
@@ -385,12 +387,64 @@ static void calls_with_lock(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ib_mr_check_invariants(ibt_dev(test)));
 }
 
+/* --- what a ULP left behind --- */
+
+static struct ibmr_pd *state_of(struct ibmr_dev *dev, struct ib_pd *pd)
+{
+	struct ibmr_pd *ipd, *found = NULL;
+	int bkt;
+
+	mutex_lock(&dev->pd_lock);
+	hash_for_each(dev->pds, bkt, ipd, node)
+		if (ipd->pd == pd)
+			found = ipd;
+	mutex_unlock(&dev->pd_lock);
+	return found;
+}
+
+static void left_in_words(struct kunit *test)
+{
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibmr_dev *dev = ibmr_dev_get(ibt_dev(test));
+	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, SZ_16K, 1);
+	u64 *pages = ibt_page_list(test, b);
+	struct ib_fmr_pool *pool;
+	struct ib_pool_fmr *fmr;
+	struct ibmr_pd *ipd;
+	char text[160];
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	ibmr_dev_put(dev);
+	KUNIT_ASSERT_EQ(test, ib_mr_pd_get(pd), 0);
+	ipd = state_of(dev, pd);
+	KUNIT_ASSERT_NOT_NULL(test, ipd);
+	KUNIT_EXPECT_FALSE(test, ibmr_left_text(dev, ipd, text, sizeof(text)));
+	KUNIT_EXPECT_EQ(test, ipd->pdn, pd->res.id);
+	KUNIT_EXPECT_STREQ(test, ipd->owner, KBUILD_MODNAME);
+
+	ibt_mr(test, ib_get_dma_mr(pd, LW));
+	ibt_mr(test, ib_get_dma_mr(pd, LW));
+	KUNIT_EXPECT_TRUE(test, ibmr_left_text(dev, ipd, text, sizeof(text)));
+	KUNIT_EXPECT_STREQ(test, text, "2 regions");
+	ibt_mw(test, pd, IB_MW_TYPE_1);
+	ibt_fmr(test, pd, ALL, 16, 1);
+	pool = ibt_pool(test, pd, (struct ib_fmr_pool_param){ .pool_size = 4 });
+	fmr = ibt_pool_map(pool, pages, 1, SZ_1M);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(fmr));
+	KUNIT_EXPECT_TRUE(test, ibmr_left_text(dev, ipd, text, sizeof(text)));
+	KUNIT_EXPECT_STREQ(test, text,
+			   "2 regions, 1 windows, 1 FMRs, 1 FMR pools with 1 FMRs in use");
+	KUNIT_EXPECT_EQ(test, ib_fmr_pool_unmap(fmr), 0);
+	ib_mr_pd_put(pd);
+}
+
 static struct kunit_case borders_cases[] = {
 	KUNIT_CASE(dereg_in_notifier),
 	KUNIT_CASE(dereg_with_notifiers_lock),
 	KUNIT_CASE(dereg_with_page_locked),
 	KUNIT_CASE(dereg_beside_rereg),
 	KUNIT_CASE_PARAM(calls_with_lock, lock_gen_params),
+	KUNIT_CASE(left_in_words),
 	{}
 };
 
