@@ -11,6 +11,7 @@
 
 ib-mr-classic := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 NOSTDINC_FLAGS += -I$(ib-mr-classic) -I$(patsubst %/,%,$(dir $(ib-mr-classic)))
+NOSTDINC_FLAGS += -idirafter $(ib-mr-classic)/old
 NOSTDINC_FLAGS += $(addprefix -DIB_MR_EPOCH=,$(IB_MR_EPOCH))
 NOSTDINC_FLAGS += $(addprefix -DIB_MR_WRITTEN_FOR=,$(IB_MR_WRITTEN_FOR))
 ifneq ($(wildcard $(ib-mr-classic)/../../src/ease/classic.c),)

@@ -74,6 +74,7 @@ enum ib_mr_dma_fault {
 int ib_mr_dma_check_set(struct ib_device *device, enum ib_mr_dma_check_mode mode);
 int ib_mr_dma_check_get(struct ib_device *device);
 u64 ib_mr_dma_reports(struct ib_device *device, enum ib_mr_dma_fault fault);
+struct ib_device *ib_mr_soft_device(const struct device *dev);
 
 /*
  * From here to the macros: how the helpers work. True while any device is checked, or still has

@@ -80,6 +80,38 @@ struct ibmr_dma_dev *ibmr_dma_known(struct ib_device *device)
 	return NULL;
 }
 
+/**
+ * ib_mr_soft_device() - the virtual-DMA device that the kernel's own DMA calls mean
+ * @dev: a soft device's own struct device, or NULL, as its dma_device is, for the oldest of them
+ *
+ * For include/classic, which sends dma_map_single() and its like of such devices through the
+ * helpers here.
+ *
+ * Context: any but NMI. The device stays while the caller is a client of it.
+ * Return: the device, or NULL for what is none.
+ */
+struct ib_device *ib_mr_soft_device(const struct device *dev)
+{
+	struct ib_device *found = NULL, *soft;
+	struct ibmr_dma_dev *dd;
+	int bkt;
+
+	rcu_read_lock();
+	hash_for_each_rcu(ibmr_dma_table, bkt, dd, node) {
+		if (READ_ONCE(dd->removed))
+			continue;
+		soft = dd->ibdev;	/* freed after a grace period */
+		if (!ib_uses_virt_dma(soft) || (dev && dev != &soft->dev))
+			continue;
+		/* An unmap has to find the one that the map found. */
+		if (!found || soft->index < found->index)
+			found = soft;
+	}
+	rcu_read_unlock();
+	return found;
+}
+EXPORT_SYMBOL(ib_mr_soft_device);
+
 /* How many mappings live that the checker did not see made. Negative after unmaps too many. */
 long ibmr_dma_unseen(void)
 {

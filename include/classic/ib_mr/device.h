@@ -13,12 +13,29 @@
 #ifndef _CLASSIC_IB_MR_DEVICE_H
 #define _CLASSIC_IB_MR_DEVICE_H
 
-/* Flags that are kernel_cap_flags now, with their old values. */
-#define IB_DEVICE_LOCAL_DMA_LKEY	BIT_ULL(15)
+/*
+ * Flags that are kernel_cap_flags now, or are gone, with their old values and types: the word was
+ * an int up to 4.4, and sources print it as one.
+ */
+#define IB_DEVICE_INIT_TYPE		(1 << 9)
+#define IB_DEVICE_LOCAL_DMA_LKEY	(1 << 15)
+#define IB_DEVICE_RESERVED		(1 << 16)
+#define IB_DEVICE_UD_TSO		(1 << 19)
+#define IB_DEVICE_BLOCK_MULTICAST_LOOPBACK (1 << 22)
+#define IB_DEVICE_CROSS_CHANNEL		(1 << 27)
+#define IB_DEVICE_SIGNATURE_HANDOVER	(1 << 30)
+#if IB_MR_WRITTEN_FOR < 405
+#define IB_DEVICE_ON_DEMAND_PAGING	(1 << 31)
+#else
 #define IB_DEVICE_ON_DEMAND_PAGING	BIT_ULL(31)
 #define IB_DEVICE_SG_GAPS_REG		BIT_ULL(32)
+#define IB_DEVICE_VIRTUAL_FUNCTION	BIT_ULL(33)
+#define IB_DEVICE_RDMA_NETDEV_OPA_VNIC	BIT_ULL(35)
+#endif
 
 #if IB_MR_WRITTEN_FOR < 405
+
+#define IB_MR_CLASSIC_MAX_MAPS	32767
 
 struct ib_mr_classic_device_attr {
 	u64 fw_ver;
@@ -30,7 +47,7 @@ struct ib_mr_classic_device_attr {
 	u32 hw_ver;
 	int max_qp;
 	int max_qp_wr;
-	u64 device_cap_flags;
+	int device_cap_flags;
 	int max_sge;
 	int max_sge_rd;
 	int max_cq;
@@ -61,9 +78,14 @@ struct ib_mr_classic_device_attr {
 	unsigned int max_fast_reg_page_list_len;
 	u16 max_pkeys;
 	u8 local_ca_ack_delay;
+	int sig_prot_cap;
+	int sig_guard_cap;
+	struct ib_odp_caps odp_caps;
+	u64 timestamp_mask;
+	u64 hca_core_clock;
 };
 
-static inline u64 ib_mr_classic_cap_flags(const struct ib_device_attr *now, bool live)
+static inline int ib_mr_classic_cap_flags(const struct ib_device_attr *now, bool live)
 {
 	const u64 windows = IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2A |
 			    IB_DEVICE_MEM_WINDOW_TYPE_2B;
@@ -77,9 +99,11 @@ static inline u64 ib_mr_classic_cap_flags(const struct ib_device_attr *now, bool
 		flags &= ~(u64)IB_DEVICE_MEM_MGT_EXTENSIONS;
 	if (now->kernel_cap_flags & IBK_LOCAL_DMA_LKEY)
 		flags |= IB_DEVICE_LOCAL_DMA_LKEY;
-	if (now->kernel_cap_flags & IBK_SG_GAPS_REG)
-		flags |= IB_DEVICE_SG_GAPS_REG;
-	return flags;
+	if (now->kernel_cap_flags & IBK_BLOCK_MULTICAST_LOOPBACK)
+		flags |= IB_DEVICE_BLOCK_MULTICAST_LOOPBACK;
+	if (now->kernel_cap_flags & IBK_UD_TSO)
+		flags |= IB_DEVICE_UD_TSO;
+	return flags;		/* what is above bit 31 came later */
 }
 
 /**
@@ -87,7 +111,8 @@ static inline u64 ib_mr_classic_cap_flags(const struct ib_device_attr *now, bool
  * @device: device
  * @attr: filled in
  *
- * max_map_per_fmr is 0: there is no limit of the device's. Callers take 32 then.
+ * max_map_per_fmr is what ib_alloc_fmr() takes for max_maps at most. It is never 0: sources draw
+ * max_maps by it.
  *
  * Context: process, may sleep. Return: 0.
  */
@@ -130,12 +155,15 @@ static inline int ib_query_device(struct ib_device *device, struct ib_mr_classic
 		.max_total_mcast_qp_attach	= now->max_total_mcast_qp_attach,
 		.max_ah				= now->max_ah,
 		.max_fmr			= max_fmr,
+		.max_map_per_fmr		= IB_MR_CLASSIC_MAX_MAPS,
 		.max_srq			= now->max_srq,
 		.max_srq_wr			= now->max_srq_wr,
 		.max_srq_sge			= now->max_srq_sge,
 		.max_fast_reg_page_list_len	= now->max_fast_reg_page_list_len,
 		.max_pkeys			= now->max_pkeys,
 		.local_ca_ack_delay		= now->local_ca_ack_delay,
+		.timestamp_mask			= now->timestamp_mask,
+		.hca_core_clock			= now->hca_core_clock,
 	};
 	return 0;
 }
@@ -145,11 +173,11 @@ static inline int ib_query_device(struct ib_device *device, struct ib_mr_classic
 #elif IB_MR_WRITTEN_FOR < 508
 
 /*
- * device->attrs.max_fmr and .max_map_per_fmr. The latter reads 0, as of a datagram kind that no
- * device has; that means 32 to whoever asks.
+ * device->attrs.max_fmr and .max_map_per_fmr are other members now. The latter has to be one that
+ * is not 0, and no more than ib_alloc_fmr() takes: 32767 on soft RoCE.
  */
 #define max_fmr		max_mr
-#define max_map_per_fmr	max_rdd
+#define max_map_per_fmr	max_cqe
 
 #endif
 
@@ -158,6 +186,11 @@ static inline int ib_query_device(struct ib_device *device, struct ib_mr_classic
  * device->ops.alloc_fmr. Where it can do fast registration this says yes, and ib_alloc_fmr() has
  * the last word.
  */
+#if IB_MR_WRITTEN_FOR < 405
+#define reg_phys_mr	ops.alloc_mr
+#define rereg_phys_mr	ops.alloc_mr
+#define query_mr	ops.alloc_mr
+#endif
 #if IB_MR_WRITTEN_FOR < 420
 #define alloc_fmr	ops.alloc_mr
 #define dealloc_fmr	ops.alloc_mr

@@ -17,6 +17,8 @@
  *	ib_map_mr_sg() without an offset (4.4 to 4.6)
  *	ib_fmr_pool_map_phys() with the iova behind a pointer, or with a fifth argument (UEK)
  *	struct dma_attrs (<linux/dma-attrs.h>)
+ *	dma_map_single() and its like of ibdev->dma_device, which is NULL on soft RDMA (ib_mr/dma.h)
+ *	signatures, which are -ENOSYS (ib_mr/sig.h)
  *	regions with remote write and without local write, which nobody checked before 3.14
  *
  * Not here: connection managers, addresses (struct ib_ah_attr, GIDs), SCSI, sockets, timers, and
@@ -29,7 +31,9 @@
  *
  * What is defined here are macros, after the kernel's headers. Those that ULPs include later are
  * untouched by them but for the names of structures (struct ib_send_wr, ib_client, ib_device_attr);
- * the RDMA headers that use those are therefore included before.
+ * the RDMA headers that use those are therefore included before. A source may begin with any of
+ * them: each RDMA header of a ULP's has a wrapper in this folder, which includes this one first.
+ * So no guard of the kernel's is set when it is needed. `make classic` compiles every order.
  */
 #ifndef _CLASSIC_RDMA_IB_VERBS_H
 #define _CLASSIC_RDMA_IB_VERBS_H
@@ -100,6 +104,17 @@ static inline struct ib_cq *ib_mr_create_cq_old(struct ib_device *device,
 #define ib_destroy_cq(cq)			ib_mr_destroy_cq(cq)
 #define ib_poll_cq(cq, num_entries, wc)		ib_mr_poll_cq(cq, num_entries, wc)
 
+/* No device that ib_mr runs on ever had these two. */
+static inline int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
+{
+	return -ENOSYS;
+}
+
+static inline int ib_req_ncomp_notif(struct ib_cq *cq, int wc_cnt)
+{
+	return -ENOSYS;
+}
+
 static inline int ib_modify_cq(struct ib_cq *cq, u16 cq_count, u16 cq_period)
 {
 	int err = rdma_set_cq_moderation(cq, cq_count, cq_period);
@@ -108,6 +123,18 @@ static inline int ib_modify_cq(struct ib_cq *cq, u16 cq_count, u16 cq_period)
 }
 
 /* --- regions --- */
+
+#if IB_MR_WRITTEN_FOR < 509
+static inline int ib_mr_check_access_old(int flags)
+{
+	if (flags & (IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_REMOTE_WRITE) &&
+	    !(flags & IB_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	return 0;
+}
+
+#define ib_check_mr_access(flags)	ib_mr_check_access_old(flags)
+#endif
 
 #if IB_MR_WRITTEN_FOR < 314
 /* To give the owner a right to his own memory is no risk, and what IBA asks for. */
@@ -169,6 +196,8 @@ static inline struct ib_pool_fmr *ib_mr_pool_map(struct ib_fmr_pool *pool, u64 *
 					     ib_mr_iova_at, ib_mr_iova)(iova),	\
 		       ib_mr_arg2(0, ##__VA_ARGS__, NULL))
 
+#include <ib_mr/sig.h>
+#include <ib_mr/dma.h>
 #include <ib_mr/wr.h>
 #include <ib_mr/device.h>
 

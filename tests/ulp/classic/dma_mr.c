@@ -151,7 +151,7 @@ static void dmamr_add(struct ib_device *device)
 		err = station_open(&d->st, d->local->lkey, dmamr_comp, d);
 out:
 	verdict(ME, "set up; attrs.max_fmr and .max_map_per_fmr", !err &&
-		device->attrs.max_fmr > 0 && max_maps == 32, "%d; %d, %d", err,
+		device->attrs.max_fmr > 0 && max_maps == 32767, "%d; %d, %d", err,
 		device->attrs.max_fmr, max_maps);
 	if (err)
 		return;
