@@ -94,5 +94,7 @@ int dmamr_init(void);
 void dmamr_exit(void);
 int kverbs_init(void);
 void kverbs_exit(void);
+int gaps_init(void);
+void gaps_exit(void);
 
 #endif /* CLASSIC_LINK_H */

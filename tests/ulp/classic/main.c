@@ -44,6 +44,7 @@ static const struct {
 	{ "xsvhba",		vhba_init,	vhba_exit },
 	{ "DMA MR",		dmamr_init,	dmamr_exit },
 	{ "kernel verbs",	kverbs_init,	kverbs_exit },
+	{ "gaps",		gaps_init,	gaps_exit },
 };
 
 static int __init classic_init(void)
