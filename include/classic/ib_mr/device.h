@@ -17,15 +17,15 @@
  * Flags that are kernel_cap_flags now, or are gone, with their old values and types: the word was
  * an int up to 4.4, and sources print it as one.
  */
-#define IB_DEVICE_INIT_TYPE		(1 << 9)
-#define IB_DEVICE_LOCAL_DMA_LKEY	(1 << 15)
-#define IB_DEVICE_RESERVED		(1 << 16)
-#define IB_DEVICE_UD_TSO		(1 << 19)
-#define IB_DEVICE_BLOCK_MULTICAST_LOOPBACK (1 << 22)
-#define IB_DEVICE_CROSS_CHANNEL		(1 << 27)
-#define IB_DEVICE_SIGNATURE_HANDOVER	(1 << 30)
+#define IB_DEVICE_INIT_TYPE		0x200
+#define IB_DEVICE_LOCAL_DMA_LKEY	0x8000
+#define IB_DEVICE_RESERVED		0x10000
+#define IB_DEVICE_UD_TSO		0x80000
+#define IB_DEVICE_BLOCK_MULTICAST_LOOPBACK 0x400000
+#define IB_DEVICE_CROSS_CHANNEL		0x8000000
+#define IB_DEVICE_SIGNATURE_HANDOVER	0x40000000
 #if IB_MR_WRITTEN_FOR < 405
-#define IB_DEVICE_ON_DEMAND_PAGING	(1 << 31)
+#define IB_DEVICE_ON_DEMAND_PAGING	((int)0x80000000)
 #else
 #define IB_DEVICE_ON_DEMAND_PAGING	BIT_ULL(31)
 #define IB_DEVICE_SG_GAPS_REG		BIT_ULL(32)
