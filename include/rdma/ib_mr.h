@@ -90,7 +90,8 @@ struct ib_mr_attr {
 	X(PD_BUSY,          -EBUSY,      "objects of ib_mr still live in the protection domain") \
 	X(PD_NOT_HELD,      -EINVAL,     "a protection domain was put more often than it was got") \
 	X(ARENA_BUSY,       -EBUSY,      "slices of the arena are still out") \
-	X(ARENA_SLICE,      -EINVAL,     "this is no slice of the arena as it was handed out, or it was freed before") \
+	X(ARENA_SLICE,      -EINVAL, \
+	  "this is no slice of the arena as it was handed out, or it was freed before") \
 	X(ARENA_FULL,       -ENOMEM,     "no free stretch of the arena is long enough") \
 	X(ARENA_ARGS,       -EINVAL,     "an arena's size, order or alignment is out of range") \
 	X(SCOPE_UNKNOWN,    -ENOENT,     "the scope does not hold the object") \
@@ -130,7 +131,7 @@ struct ib_mr_attr {
 	X(SHARED_READONLY,  -EFAULT, \
 	  "this kernel pins for writing, which a read-only shared mapping of a file forbids") \
 	X(NOT_PINNABLE,     -EFAULT, \
-	  "the memory is there, but the kernel does not pin it for long (a device's, secret, or a file's that is written back)") \
+	  "the memory is there, but the kernel does not pin it for long (a device's, secret, a file's)") \
 	/* verdicts on an access: ib_mr_check(), ib_mr_explain() */ \
 	X(UNKNOWN_KEY,      -EINVAL,     "no region has this key") \
 	X(STALE_KEY,        -EINVAL,     "the key's variant is not the current one") \
@@ -139,7 +140,8 @@ struct ib_mr_attr {
 	X(LOCAL_KEY,        -EACCES,     "a local key was used as a remote one") \
 	X(BEFORE_START,     -ERANGE,     "the access begins before the region") \
 	X(PAST_END,         -ERANGE,     "the access ends past the region") \
-	X(STALE_REGION,     -EFAULT,     "the owner unmapped or moved the memory while it was registered") \
+	X(STALE_REGION,     -EFAULT, \
+	  "the owner unmapped or moved the memory while it was registered") \
 	X(DEREGISTERED,     -EINVAL,     "the region was deregistered") \
 	X(INVALIDATED,      -EINVAL,     "the key was invalidated by a work request") \
 	X(NOT_MAPPED_NOW,   -EINVAL,     "the key is mapped to nothing now") \

@@ -123,8 +123,9 @@ refuse:
 	if (fmr_attr)
 		err = ibmr_refuse(ipd->dev, why,
 				  "%s(access %#x, max_pages %d of 1 to %d, max_maps %d of 1 to %d, page_shift %d of %d to 30, at most %u KiB in all)",
-				  __func__, mr_access_flags, fmr_attr->max_pages, IBMR_FMR_MAX_PAGES,
-				  fmr_attr->max_maps, FMR_MAX_MAPS, fmr_attr->page_shift, PAGE_SHIFT,
+				  __func__, mr_access_flags, fmr_attr->max_pages,
+				  IBMR_FMR_MAX_PAGES, fmr_attr->max_maps, FMR_MAX_MAPS,
+				  fmr_attr->page_shift, PAGE_SHIFT,
 				  IBMR_FMR_MAX_KIB);
 	else
 		err = ibmr_refuse(ipd->dev, why, "%s(fmr_attr NULL)", __func__);
@@ -214,7 +215,8 @@ int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list, int list_len, u64 iova)
 	if (!why)
 		why = fmr_map(f, page_list, list_len, iova);
 	if (unlikely(why))
-		return ibmr_refuse(f->mag->dev, why, "%s(%d pages of %d, %u bytes each, iova %#llx)",
+		return ibmr_refuse(f->mag->dev, why,
+				   "%s(%d pages of %d, %u bytes each, iova %#llx)",
 				   __func__, list_len, f->max_pages, 1U << f->page_shift, iova);
 	return 0;
 }

@@ -227,7 +227,8 @@ static enum ib_mr_reason explain(struct text *t, struct ibmr_dev *dev, const str
  * @size: of @buf; 200 hold nearly every sentence, and what is longer is cut
  *
  * For a log line or a debugger; costs microseconds. Beyond ib_mr_check(), it knows regions that
- * were deregistered a while ago, and says of stale ones that the access works, but not on what is mapped there now.
+ * were deregistered a while ago, and says of stale ones that the access works, but not on what is
+ * mapped there now.
  *
  * Context: any but NMI; does not sleep.
  * Return: the reason: IB_MR_WHY_OK when it is allowed, IB_MR_WHY_STALE_REGION when it is allowed

@@ -340,8 +340,8 @@ enum ib_mr_reason ibmr_probe(struct ibmr_dev *dev)
 	free_page((unsigned long)p->page[1]);
 	free_page((unsigned long)p->buf);
 
-	pr_info("%s: live mapping %s%s%s\n", dev->name, words[v], v && p->step ? "; tested last: " : "",
-		v && p->step ? p->step : "");
+	pr_info("%s: live mapping %s%s%s\n", dev->name, words[v],
+		v && p->step ? "; tested last: " : "", v && p->step ? p->step : "");
 	kfree(p);
 	return v == AS_MUST ? IB_MR_WHY_OK :
 	       v == OTHERWISE ? IB_MR_WHY_NOT_QUALIFIED : IB_MR_WHY_REGQP_FAILED;

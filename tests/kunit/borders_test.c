@@ -38,7 +38,7 @@ struct cache {
 	struct ib_mr *mr;
 	struct ib_mr_scope *scope;
 	int err;		/* 1 while it was not called */
-	struct mutex lock;	/* WAIT_FOR_LOCK: what the notifier and the ULP's other calls take */
+	struct mutex lock;	/* WAIT_FOR_LOCK: the notifier and the ULP's other calls take it */
 	struct completion in;
 };
 
@@ -221,7 +221,8 @@ static int contest_side(void *arg, int side)
 		err = ib_dereg_mr(c->mr);
 		return err;
 	}
-	err = ib_rereg_phys_mr(c->mr, IB_MR_REREG_ACCESS, NULL, NULL, 0, c->go & 1 ? RR : ALL, NULL);
+	err = ib_rereg_phys_mr(c->mr, IB_MR_REREG_ACCESS, NULL, NULL, 0, c->go & 1 ? RR : ALL,
+			       NULL);
 	return err == -EINVAL ? 0 : err;	/* too late */
 }
 

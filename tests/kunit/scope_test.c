@@ -73,7 +73,7 @@ static void scope_refusal(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, log, "vwfr");
 }
 
-/* A region that a window keeps: the memory behind it is not given away while a peer writes there. */
+/* A region that stays: the memory behind it is not given away while a peer writes there. */
 static void scope_keeps_memory(struct kunit *test)
 {
 	struct ib_pd *pd = ibt_pd(test);
