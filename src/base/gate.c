@@ -13,7 +13,7 @@
  * for good sends new people away first (ibmr_dev_enter() and @leaving); what is left are those who
  * end something.
  *
- * Lockdep sees recursive readers and a writer, which is just what they are.
+ * Lockdep sees recursive readers, and a writer who waits for them.
  */
 
 #include <linux/kernel.h>
@@ -53,11 +53,16 @@ void ibmr_gate_shut(struct ibmr_gate *gate)
 	might_sleep();
 	lock_map_acquire(&gate->map);
 	wait_event(gate->wait, !atomic_cmpxchg(&gate->in, 0, SHUT));
+	/*
+	 * Whoever took a lock inside has left, so what is taken from here on is held by nobody who
+	 * waits to come in. Lockdep cannot know that, and would report locks under which people
+	 * who are inside allocate memory.
+	 */
+	lock_map_release(&gate->map);
 }
 
 void ibmr_gate_open(struct ibmr_gate *gate)
 {
 	atomic_set_release(&gate->in, 0);
 	wake_up_all(&gate->wait);
-	lock_map_release(&gate->map);
 }
