@@ -8,7 +8,7 @@
  * ib_dma_map_single_attrs(), ib_dma_map_page_attrs(), their unmaps, ib_dma_alloc_coherent(),
  * ib_dma_free_coherent(), ib_sg_dma_address() and ib_sg_dma_len().
  *
- * With no device checked (the default) a call costs two or three instructions more than the
+ * With no device checked (the default) a call costs up to five instructions more than the
  * kernel's own: a patched-out branch, and either one per-CPU count or one comparison.
  *
  * Every call here but ib_dma_alloc_coherent() (which obeys its gfp) and ib_mr_dma_check_set() may
@@ -24,6 +24,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/jump_label.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/scatterlist.h>
 #include <rdma/ib_verbs.h>
@@ -35,16 +36,20 @@
  * @IB_MR_DMA_BOUNCE: as TRACK, and the device is given a poisoned copy of the buffer; data cross
  *	only in map, sync and unmap, as on a machine whose caches are not coherent. Virtual-DMA
  *	devices (rxe, siw) only.
+ * @IB_MR_DMA_BOUNCE_STRICT: as BOUNCE, and what only the device is to fill holds a pattern until it
+ *	is synced or unmapped, so that a CPU that reads too early reads no old data
  */
 enum ib_mr_dma_check_mode {
 	IB_MR_DMA_OFF,
 	IB_MR_DMA_TRACK,
 	IB_MR_DMA_BOUNCE,
+	IB_MR_DMA_BOUNCE_STRICT,
 };
 
 /*
  * What the checker reports: X(NAME, name, "sentence"). The names are what the log, debugfs and the
- * tests call them.
+ * tests call them. NO_SYNC_CPU, NO_SYNC_DEV and NOT_MAPPED are hints: only the ULP knows whether
+ * they are faults, so they are counted apart and are in dma_hints instead of dma_reports.
  */
 #define IB_MR_DMA_FAULTS(X) \
 	X(UNMAP_SIZE,   unmap_size,   "unmapped with another size than it was mapped with") \
@@ -62,7 +67,9 @@ enum ib_mr_dma_check_mode {
 	X(NO_SYNC_CPU,  no_sync_cpu,  "the device wrote, and no sync_for_cpu fetched it") \
 	X(NO_SYNC_DEV,  no_sync_dev,  "the CPU wrote, and no sync_for_device sent it") \
 	X(DEV_OUTSIDE,  dev_outside,  "the device wrote outside the mapping") \
-	X(DEV_LATE,     dev_late,     "the device wrote after the unmap")
+	X(DEV_LATE,     dev_late,     "the device wrote after the unmap") \
+	X(DEV_WRITE,    dev_write,    "the device wrote to memory that is mapped for it to read") \
+	X(NOT_MAPPED,   not_mapped,   "a region is made of memory that no mapping contains")
 
 enum ib_mr_dma_fault {
 #define IB_MR_DMA_FAULT_ENUM(NAME, name, text) IB_MR_DMA_##NAME,
@@ -83,25 +90,42 @@ struct ib_device *ib_mr_soft_device(const struct device *dev);
 DECLARE_STATIC_KEY_FALSE(ib_mr_dma_checking);
 
 /*
- * Mappings that live but that the checker did not see made, as a sum over all CPUs. An unmap of an
- * unknown address is a fault only when it cannot belong to one of those.
+ * Mappings that live but that the checker did not see made, as a sum over all CPUs, of this module,
+ * by device (a few share a count when there are many). An unmap of an unknown address is a fault
+ * only when it cannot belong to one of those. Each module has one such count, whatever it is
+ * compiled from. The parameter, which is in no file and cannot be set, tells ib_mr where it is.
  */
-DECLARE_PER_CPU(long, ib_mr_dma_unseen);
+struct ib_mr_dma_unseen {
+	long nr[4];
+};
 
-/* The last argument of what makes a mapping is the module that asks for it, for leaks. */
+DECLARE_PER_CPU(struct ib_mr_dma_unseen, ib_mr_dma_unseen_here);
+extern const struct kernel_param_ops ib_mr_dma_param_ops;
+
+#ifndef IB_MR_DMA_PLAIN_NAMES
+__weak DEFINE_PER_CPU(struct ib_mr_dma_unseen, ib_mr_dma_unseen_here);
+module_param_cb(ib_mr_dma, &ib_mr_dma_param_ops, (void __force *)&ib_mr_dma_unseen_here, 0);
+#endif
+
+static __always_inline unsigned int ib_mr_dma_slot(const struct ib_device *dev)
+{
+	return dev->index % 4;
+}
+
+/* The last argument is the module that asks: for leaks, and for the count above. */
 u64 __ib_mr_dma_map_single(struct ib_device *dev, void *cpu_addr, size_t size,
 			   enum dma_data_direction dir, unsigned long attrs, struct module *of);
 u64 __ib_mr_dma_map_page(struct ib_device *dev, struct page *page, unsigned long offset,
 			 size_t size, enum dma_data_direction dir, unsigned long attrs,
 			 struct module *of);
 void __ib_mr_dma_unmap_single(struct ib_device *dev, u64 addr, size_t size,
-			      enum dma_data_direction dir, unsigned long attrs);
+			      enum dma_data_direction dir, unsigned long attrs, struct module *of);
 void __ib_mr_dma_unmap_page(struct ib_device *dev, u64 addr, size_t size,
-			    enum dma_data_direction dir, unsigned long attrs);
+			    enum dma_data_direction dir, unsigned long attrs, struct module *of);
 int __ib_mr_dma_map_sg(struct ib_device *dev, struct scatterlist *sg, int nents,
 		       enum dma_data_direction dir, unsigned long attrs, struct module *of);
 void __ib_mr_dma_unmap_sg(struct ib_device *dev, struct scatterlist *sg, int nents,
-			  enum dma_data_direction dir, unsigned long attrs);
+			  enum dma_data_direction dir, unsigned long attrs, struct module *of);
 int __ib_mr_dma_mapping_error(struct ib_device *dev, u64 addr);
 void __ib_mr_dma_sync_for_cpu(struct ib_device *dev, u64 addr, size_t size,
 			      enum dma_data_direction dir);
@@ -145,6 +169,17 @@ static __always_inline void ib_mr_dma_plain_unmap_page(struct ib_device *dev, u6
 		dma_unmap_page_attrs(dev->dma_device, addr, size, dir, attrs);
 }
 
+#define ib_mr_dma_count(dev, n)	\
+	this_cpu_add(ib_mr_dma_unseen_here.nr[ib_mr_dma_slot(dev)], n)
+
+/* With a real DMA path a map may fail, and then there is nothing to count. */
+static __always_inline u64 ib_mr_dma_counted(struct ib_device *dev, u64 addr, long n)
+{
+	if (ib_uses_virt_dma(dev) || addr != DMA_MAPPING_ERROR)
+		ib_mr_dma_count(dev, n);
+	return addr;
+}
+
 /*
  * The barriers below keep the compiler from leaving the ULP's function by a jump to the checker,
  * which would take it out of the call chain that a report shows.
@@ -162,19 +197,18 @@ static __always_inline u64 ib_mr_dma_map_single(struct ib_device *dev, void *cpu
 	if (static_branch_unlikely(&ib_mr_dma_checking))
 		return ib_mr_dma_watched(__ib_mr_dma_map_single(dev, cpu_addr, size, dir, attrs,
 								THIS_MODULE));
-	this_cpu_inc(ib_mr_dma_unseen);
-	return ib_mr_dma_plain_map(dev, cpu_addr, size, dir, attrs);
+	return ib_mr_dma_counted(dev, ib_mr_dma_plain_map(dev, cpu_addr, size, dir, attrs), 1);
 }
 
 static __always_inline void ib_mr_dma_unmap_single(struct ib_device *dev, u64 addr, size_t size,
 						   enum dma_data_direction dir, unsigned long attrs)
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
-		__ib_mr_dma_unmap_single(dev, addr, size, dir, attrs);
+		__ib_mr_dma_unmap_single(dev, addr, size, dir, attrs, THIS_MODULE);
 		barrier();
 		return;
 	}
-	this_cpu_dec(ib_mr_dma_unseen);
+	ib_mr_dma_counted(dev, addr, -1);
 	ib_mr_dma_plain_unmap(dev, addr, size, dir, attrs);
 }
 
@@ -185,19 +219,19 @@ static __always_inline u64 ib_mr_dma_map_page(struct ib_device *dev, struct page
 	if (static_branch_unlikely(&ib_mr_dma_checking))
 		return ib_mr_dma_watched(__ib_mr_dma_map_page(dev, page, offset, size, dir, attrs,
 							      THIS_MODULE));
-	this_cpu_inc(ib_mr_dma_unseen);
-	return ib_mr_dma_plain_map_page(dev, page, offset, size, dir, attrs);
+	return ib_mr_dma_counted(dev, ib_mr_dma_plain_map_page(dev, page, offset, size, dir, attrs),
+				 1);
 }
 
 static __always_inline void ib_mr_dma_unmap_page(struct ib_device *dev, u64 addr, size_t size,
 						 enum dma_data_direction dir, unsigned long attrs)
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
-		__ib_mr_dma_unmap_page(dev, addr, size, dir, attrs);
+		__ib_mr_dma_unmap_page(dev, addr, size, dir, attrs, THIS_MODULE);
 		barrier();
 		return;
 	}
-	this_cpu_dec(ib_mr_dma_unseen);
+	ib_mr_dma_counted(dev, addr, -1);
 	ib_mr_dma_plain_unmap_page(dev, addr, size, dir, attrs);
 }
 
@@ -205,11 +239,15 @@ static __always_inline int ib_mr_dma_map_sg(struct ib_device *dev, struct scatte
 					    int nents, enum dma_data_direction dir,
 					    unsigned long attrs)
 {
+	int n;
+
 	if (static_branch_unlikely(&ib_mr_dma_checking))
 		return ib_mr_dma_watched(__ib_mr_dma_map_sg(dev, sg, nents, dir, attrs,
 							    THIS_MODULE));
-	this_cpu_inc(ib_mr_dma_unseen);
-	return ib_dma_map_sg_attrs(dev, sg, nents, dir, attrs);
+	n = ib_dma_map_sg_attrs(dev, sg, nents, dir, attrs);
+	if (n > 0)
+		ib_mr_dma_count(dev, 1);
+	return n;
 }
 
 static __always_inline void ib_mr_dma_unmap_sg(struct ib_device *dev, struct scatterlist *sg,
@@ -217,18 +255,19 @@ static __always_inline void ib_mr_dma_unmap_sg(struct ib_device *dev, struct sca
 					       unsigned long attrs)
 {
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
-		__ib_mr_dma_unmap_sg(dev, sg, nents, dir, attrs);
+		__ib_mr_dma_unmap_sg(dev, sg, nents, dir, attrs, THIS_MODULE);
 		barrier();
 		return;
 	}
-	this_cpu_dec(ib_mr_dma_unseen);
+	if (nents)
+		ib_mr_dma_count(dev, -1);
 	ib_dma_unmap_sg_attrs(dev, sg, nents, dir, attrs);
 }
 
 static __always_inline int ib_mr_dma_map_sgtable(struct ib_device *dev, struct sg_table *sgt,
 						 enum dma_data_direction dir, unsigned long attrs)
 {
-	int nents;
+	int nents, err;
 
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
 		nents = __ib_mr_dma_map_sg(dev, sgt->sgl, sgt->orig_nents, dir, attrs,
@@ -238,8 +277,10 @@ static __always_inline int ib_mr_dma_map_sgtable(struct ib_device *dev, struct s
 		sgt->nents = nents;
 		return 0;
 	}
-	this_cpu_inc(ib_mr_dma_unseen);
-	return ib_dma_map_sgtable_attrs(dev, sgt, dir, attrs);
+	err = ib_dma_map_sgtable_attrs(dev, sgt, dir, attrs);
+	if (!err)
+		ib_mr_dma_count(dev, 1);
+	return err;
 }
 
 static __always_inline void ib_mr_dma_unmap_sgtable(struct ib_device *dev, struct sg_table *sgt,

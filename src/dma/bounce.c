@@ -5,51 +5,46 @@
  * A bounced mapping gives the device whole pages of its own, in which the buffer's copy lies at
  * the same offset in the page as the buffer does, so that page lists, blocks and first-byte
  * offsets come out as they would without it. Entries of a list that meet inside a page share their
- * pages, for the same reason. All that the device was not given is filled with a poison word:
- * "DMA!" and a number of the mapping's own.
+ * pages, for the same reason. What lies around the copy is filled with a poison word: "DMA!" and a
+ * number of the mapping's own.
  *
- *	map		TO_DEVICE, BIDIRECTIONAL: buffer -> shadow
+ *	map		buffer -> shadow, whatever the direction
  *	sync_for_cpu	FROM_DEVICE, BIDIRECTIONAL: shadow -> buffer
  *	sync_for_device	TO_DEVICE, BIDIRECTIONAL: buffer -> shadow
  *	unmap		FROM_DEVICE, BIDIRECTIONAL: shadow -> buffer
  *
- * and nothing crosses otherwise. Of a FROM_DEVICE mapping only words that are no longer poison go
- * back, so bytes that the device did not write stay what they were, as the kernel's own bouncing
- * (swiotlb) has it; up to seven bytes around what it did write may become poison.
+ * and nothing crosses otherwise. This is what the kernel's own bouncing (swiotlb) does since 5.18.
+ * The first line is why nothing has to be guessed: what the device did not write is, in the shadow,
+ * what the buffer was, and comes back as that. A mapping made with DMA_ATTR_SKIP_CPU_SYNC for the
+ * device to read, of which nothing ever comes back, is poisoned instead.
  *
- * Some faults show themselves here. Hashes of the buffer and of its shadow are taken when one side
- * gets it, and compared when the other does: the CPU wrote while the device owned it; the device
- * wrote, and the buffer is given to it again with no sync_for_cpu between; the CPU wrote, and asks
- * for the buffer again with no sync_for_device between. At the unmap the poison around the buffer
- * must be whole. After the unmap the shadow is poisoned, kept for a while, and must still be poison
- * when it is freed.
+ * With dma_check=bounce,strict the CPU's view of a FROM_DEVICE mapping is taken away as well: the
+ * buffer holds a pattern ("CPU!") from the map, or from a sync_for_device, until it is synced or
+ * unmapped. One bit for each byte says where, so that an unmap which is not to copy gives back just
+ * those bytes. Pages of processes are left alone.
  *
- * Buffer and shadow belong to the ULP and to the device, who may write while they are copied or
- * hashed here: seeing that is what this is for. Those accesses are data_race().
+ * At the unmap the poison around the buffer must be whole. After the unmap the shadow is poisoned,
+ * kept for a while, and must still be poison when it is freed. Its pages are somebody else's then,
+ * and a write that comes even later hits those; so what the last ones were is remembered and told
+ * with the report. Who owns a buffer is told in owner.c.
+ *
+ * Buffer and shadow belong to the ULP and to the device, who may write while they are copied here:
+ * seeing that is what this is for. Those accesses are data_race().
  */
 
+#include <linux/bitmap.h>
 #include <linux/dma-mapping.h>
 #include <linux/gfp.h>
-#include <linux/jhash.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 
 #include "base/fault.h"
 #include "dma/check.h"
 
 /* Shadows larger than this are freed at the unmap, and late writes to them are not seen. */
 #define IBMR_DMA_KEEP	SZ_64K
-
-static bool ibmr_dma_to_device(enum dma_data_direction dir)
-{
-	return dir == DMA_TO_DEVICE || dir == DMA_BIDIRECTIONAL;
-}
-
-static bool ibmr_dma_from_device(enum dma_data_direction dir)
-{
-	return dir == DMA_FROM_DEVICE || dir == DMA_BIDIRECTIONAL;
-}
 
 static u64 ibmr_dma_poison_word(void)
 {
@@ -92,95 +87,96 @@ static void ibmr_dma_poison(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent)
 	data_race(memset64(ent->shadow, map->poison, ent->shadow_size / sizeof(u64)));
 }
 
-static u32 ibmr_dma_cpu_sum(const struct ibmr_dma_map *map)
+/* All words but those that lie inside the run, which begins at @offset. */
+static void ibmr_dma_poison_around(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent,
+				   size_t offset)
 {
-	unsigned int i;
-	u32 sum = 0;
+	u64 *word = ent->shadow;
+	size_t before = DIV_ROUND_UP(offset, sizeof(u64));
+	size_t after = (offset + ent->run) / sizeof(u64);
 
-	for (i = 0; i < map->nr; i++)
-		sum = data_race(jhash(map->ent[i].cpu, map->ent[i].len, sum));
-	return sum;
+	memset64(word, map->poison, before);
+	memset64(word + after, map->poison, ent->shadow_size / sizeof(u64) - after);
 }
 
-static u32 ibmr_dma_dev_sum(const struct ibmr_dma_map *map)
+/* --- the CPU's view, strict --- */
+
+static void ibmr_dma_hold(struct ibmr_dma_ent *ent, u64 off, u64 len)
 {
-	unsigned int i;
-	u32 sum = 0;
+	static const char pattern[4] = { 'C', 'P', 'U', '!' };
+	u8 *cpu = ent->cpu;
+	u64 i;
 
-	for (i = 0; i < map->nr; i++)
-		sum = data_race(jhash((void *)(uintptr_t)map->ent[i].it.start, map->ent[i].len,
-				      sum));
-	return sum;
-}
-
-/*
- * From here on it is @owner's, all of it; or who knows. Parts may be synced from several CPUs at
- * one time, each of which says that nobody knows; whoever syncs the whole has to be alone.
- */
-static void ibmr_dma_pass(struct ibmr_dma_map *map, enum ibmr_dma_owner owner)
-{
-	if (owner != IBMR_DMA_UNKNOWN)
-		map->cpu_sum = ibmr_dma_cpu_sum(map);
-	if (owner == IBMR_DMA_DEVICE && ibmr_dma_from_device(map->dir))
-		map->dev_sum = ibmr_dma_dev_sum(map);
-	WRITE_ONCE(map->owner, owner);
-}
-
-/* Before a sync_for_cpu, and before the copy of an unmap (@last). */
-static void ibmr_dma_judge_cpu(struct ibmr_dma_map *map, bool last, bool copies, unsigned long ip)
-{
-	enum ibmr_dma_owner owner = READ_ONCE(map->owner);
-
-	if (owner == IBMR_DMA_UNKNOWN || ibmr_dma_cpu_sum(map) == map->cpu_sum)
+	if (!ent->held || ibmr_dma_of_processes(ent))
 		return;
-	if (owner == IBMR_DMA_DEVICE)
-		ibmr_dma_report(map->dd, IB_MR_DMA_CPU_WRITE, ip, map,
-				"between the map or the last sync_for_device, and here; %s",
-				ibmr_dma_to_device(map->dir) ?
-				"the device may not have seen it (a sync_for_device is missing?)" :
-				"the buffer is mapped for the device to write");
-	else if (!last && ibmr_dma_to_device(map->dir))
-		ibmr_dma_report(map->dd, IB_MR_DMA_NO_SYNC_DEV, ip, map,
-				"between two sync_for_cpu; the device never saw it");
-	else if (copies)
-		ibmr_dma_report(map->dd, IB_MR_DMA_CPU_WRITE, ip, map,
-				"since the last sync_for_cpu; the unmap overwrites it");
+	for (i = off; i < off + len; i++)
+		data_race(cpu[i] = pattern[i & 3]);
+	bitmap_set(ent->held, off, len);
 }
 
-/* Before a sync_for_device: it is the device's already, and the device has written to it. */
-static void ibmr_dma_judge_dev(struct ibmr_dma_map *map, unsigned long ip)
+/* Room for the bits of a mapping that the device is to fill. False without memory. */
+static bool ibmr_dma_hold_init(struct ibmr_dma_map *map)
 {
-	if (READ_ONCE(map->owner) == IBMR_DMA_DEVICE && ibmr_dma_from_device(map->dir) &&
-	    ibmr_dma_dev_sum(map) != map->dev_sum)
-		ibmr_dma_report(map->dd, IB_MR_DMA_NO_SYNC_CPU, ip, map,
-				"and the CPU, if it read the buffer, read what was there before");
+	unsigned int i;
+
+	if (!map->strict || map->dir != DMA_FROM_DEVICE)
+		return true;
+	for (i = 0; i < map->nr; i++) {
+		struct ibmr_dma_ent *ent = &map->ent[i];
+
+		if (ibmr_should_fail(IBMR_FAULT_ALLOC))
+			return false;
+		ent->held = bitmap_zalloc(max_t(u64, ent->len, 1), GFP_ATOMIC | __GFP_NOWARN);
+		if (!ent->held)
+			return false;
+	}
+	return true;
 }
 
-static void ibmr_dma_out(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, size_t off,
-			 size_t len)
+/* An unmap that copies nothing gives back what was taken away. */
+static void ibmr_dma_hold_end(struct ibmr_dma_ent *ent)
 {
-	data_race(memcpy((void *)(uintptr_t)ent->it.start + off, ent->cpu + off, len));
+	const u8 *from = (const u8 *)(uintptr_t)ent->start;
+	unsigned long at = 0, end;
+
+	if (!ent->held)
+		return;
+	for (;;) {
+		at = find_next_bit(ent->held, ent->len, at);
+		if (at >= ent->len)
+			break;
+		end = find_next_zero_bit(ent->held, ent->len, at);
+		data_race(memcpy(ent->cpu + at, from + at, end - at));
+		at = end;
+	}
+}
+
+/* --- copies --- */
+
+static void ibmr_dma_out(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, u64 off, u64 len)
+{
+	data_race(memcpy((void *)(uintptr_t)ent->start + off, ent->cpu + off, len));
 	ibmr_dma_add_count(map->dd, IBMR_DMA_N_TO_DEVICE, len);
 }
 
-static void ibmr_dma_in(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, size_t off, size_t len)
+static void ibmr_dma_in(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, u64 off, u64 len)
 {
-	const u8 *from = (const u8 *)(uintptr_t)ent->it.start + off;
-	u8 *to = ent->cpu + off;
-	size_t step;
-
+	data_race(memcpy(ent->cpu + off, (void *)(uintptr_t)ent->start + off, len));
+	if (ent->held)
+		bitmap_clear(ent->held, off, len);
 	ibmr_dma_add_count(map->dd, IBMR_DMA_N_TO_CPU, len);
-	if (map->dir == DMA_BIDIRECTIONAL) {
-		data_race(memcpy(to, from, len));
-		return;
-	}
-	for (; len; len -= step, from += step, to += step) {
-		const u64 *word = PTR_ALIGN_DOWN((const u64 *)from, sizeof(u64));
+}
 
-		step = min_t(size_t, len, (const u8 *)(word + 1) - from);
-		if (data_race(READ_ONCE(*word)) != map->poison)
-			data_race(memcpy(to, from, step));
-	}
+/* What the shadow of @ent is at first. */
+static void ibmr_dma_fill(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent)
+{
+	bool skip = map->attrs & DMA_ATTR_SKIP_CPU_SYNC;
+
+	if (skip && map->dir == DMA_TO_DEVICE)
+		return;
+	data_race(memcpy((void *)(uintptr_t)ent->start, ent->cpu, ent->len));
+	if (!skip && ibmr_dma_to_device(map->dir))
+		ibmr_dma_add_count(map->dd, IBMR_DMA_N_TO_DEVICE, ent->len);
 }
 
 /* Pages for the run of entries that begins with map->ent[@i]; returns the next's first, or 0. */
@@ -204,9 +200,13 @@ static unsigned int ibmr_dma_bounce_run(struct ibmr_dma_map *map, unsigned int i
 		head->shadow = alloc_pages_exact(head->shadow_size, GFP_ATOMIC | __GFP_NOWARN);
 	if (!head->shadow)
 		return 0;
-	ibmr_dma_poison(map, head);
+	/* A copy of all of it follows, unless there is none to be made. */
+	if ((map->attrs & DMA_ATTR_SKIP_CPU_SYNC) && map->dir == DMA_TO_DEVICE)
+		ibmr_dma_poison(map, head);
+	else
+		ibmr_dma_poison_around(map, head, offset);
 	for (run = (uintptr_t)head->shadow + offset; i < k; run += map->ent[i++].len)
-		map->ent[i].it.start = run;
+		map->ent[i].start = run;
 	return k;
 }
 
@@ -222,16 +222,23 @@ bool ibmr_dma_bounce(struct ibmr_dma_map *map)
 
 	map->bounced = true;
 	map->poison = ibmr_dma_poison_word();
+	if (!ibmr_dma_hold_init(map))
+		return false;
 	for (i = 0; i < map->nr; i = next) {
 		next = ibmr_dma_bounce_run(map, i);
 		if (!next)
 			return false;
 	}
-	if (ibmr_dma_to_device(map->dir) && !(map->attrs & DMA_ATTR_SKIP_CPU_SYNC))
-		for (i = 0; i < map->nr; i++)
-			ibmr_dma_out(map, &map->ent[i], 0, map->ent[i].len);
-	if (!(map->attrs & DMA_ATTR_SKIP_CPU_SYNC))
-		ibmr_dma_pass(map, IBMR_DMA_DEVICE);
+	/* Nothing can fail any more. */
+	for (i = 0; i < map->nr; i++)
+		ibmr_dma_fill(map, &map->ent[i]);
+	if (map->attrs & DMA_ATTR_SKIP_CPU_SYNC)
+		return true;
+	/* Only now, as two entries may be of the same memory. */
+	for (i = 0; i < map->nr; i++)
+		ibmr_dma_hold(&map->ent[i], 0, map->ent[i].len);
+	for (i = 0; i < map->nr; i++)
+		ibmr_dma_pass_new(&map->ent[i]);
 	return true;
 }
 
@@ -242,7 +249,7 @@ void ibmr_dma_bounce_list(struct ibmr_dma_map *map, struct scatterlist *sg)
 	int i;
 
 	for_each_sg(sg, s, map->nr, i) {
-		sg_dma_address(s) = map->ent[i].it.start;
+		sg_dma_address(s) = map->ent[i].start;
 		sg_dma_len(s) = map->ent[i].len;
 	}
 }
@@ -260,46 +267,93 @@ void ibmr_dma_bounce_list(struct ibmr_dma_map *map, struct scatterlist *sg)
 void ibmr_dma_bounce_sync(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent, u64 addr, u64 size,
 			  enum dma_data_direction dir, bool for_cpu, unsigned long ip)
 {
-	size_t off = addr - ent->it.start;
+	u64 off = addr - ent->start;
 	/*
 	 * Who syncs a part keeps the rest, or does not; and other parts may be synced meanwhile.
-	 * So only a sync of the whole is judged, and makes an owner.
+	 * So only a sync of the whole entry is judged, and makes an owner.
 	 */
-	bool whole = map->nr == 1 && size == ent->len;
+	bool whole = size == ent->len;
 
+	if (whole && ip && for_cpu)
+		ibmr_dma_judge_cpu(ent, false, false, ip);
+	else if (whole && ip)
+		ibmr_dma_judge_dev(ent, ip);
+	else if (!whole)
+		ibmr_dma_pass_part(ent, for_cpu);
 	if (for_cpu) {
-		if (ip && whole)
-			ibmr_dma_judge_cpu(map, false, false, ip);
 		if (ibmr_dma_from_device(dir) && ibmr_dma_from_device(map->dir))
 			ibmr_dma_in(map, ent, off, size);
-		ibmr_dma_pass(map, whole ? IBMR_DMA_CPU : IBMR_DMA_UNKNOWN);
-		return;
+	} else {
+		if (ibmr_dma_to_device(dir) && ibmr_dma_to_device(map->dir))
+			ibmr_dma_out(map, ent, off, size);
+		ibmr_dma_hold(ent, off, size);
 	}
-	if (ip && whole)
-		ibmr_dma_judge_dev(map, ip);
-	if (ibmr_dma_to_device(dir) && ibmr_dma_to_device(map->dir))
-		ibmr_dma_out(map, ent, off, size);
-	ibmr_dma_pass(map, whole ? IBMR_DMA_DEVICE : IBMR_DMA_UNKNOWN);
+	if (whole)
+		ibmr_dma_pass(ent, for_cpu ? IBMR_DMA_CPU : IBMR_DMA_DEVICE);
+}
+
+/* What else these bytes of a shadow were, in words, or "". */
+static const char *ibmr_dma_was_what(struct ibmr_dma_dev *dd, u64 addr, char *buf, size_t size)
+{
+	struct ibmr_dma_was was = {};
+	unsigned long flags;
+	unsigned int i;
+
+	raw_spin_lock_irqsave(&dd->was_lock, flags);
+	for (i = 1; i <= IBMR_DMA_WAS && !was.ip; i++) {
+		struct ibmr_dma_was *w = &dd->was[(dd->was_next - i) % IBMR_DMA_WAS];
+
+		if (w->ip && w->start <= addr && addr <= w->last)
+			was = *w;
+	}
+	raw_spin_unlock_irqrestore(&dd->was_lock, flags);
+	buf[0] = 0;
+	if (was.ip)
+		scnprintf(buf, size,
+			  "; it may be meant for the mapping that had this page up to %u ms ago, made at %pS, unmapped at %pS",
+			  jiffies_to_msecs(jiffies - was.when), (void *)was.ip,
+			  (void *)was.gone_ip);
+	return buf;
+}
+
+static void ibmr_dma_was_here(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent)
+{
+	struct ibmr_dma_dev *dd = map->dd;
+	struct ibmr_dma_was was = {
+		.start = (uintptr_t)ent->shadow,
+		.last = (uintptr_t)ent->shadow + ent->shadow_size - 1,
+		.when = jiffies, .ip = map->ip, .gone_ip = map->gone_ip,
+	};
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&dd->was_lock, flags);
+	dd->was[dd->was_next++ % IBMR_DMA_WAS] = was;
+	raw_spin_unlock_irqrestore(&dd->was_lock, flags);
 }
 
 /* Did the device write beside the buffer? Entries that share pages have one buffer, the run. */
 static void ibmr_dma_check_around(struct ibmr_dma_map *map, struct ibmr_dma_ent *ent,
 				  unsigned long ip)
 {
-	size_t from = ent->it.start - (uintptr_t)ent->shadow;
+	size_t from = ent->start - (uintptr_t)ent->shadow;
 	size_t to = from + ent->run;
 	size_t at;
+	char was[192];
 
 	at = ibmr_dma_poison_end(ent->shadow, 0, from, map->poison);
 	if (at < from) {
 		ibmr_dma_report(map->dd, IB_MR_DMA_DEV_OUTSIDE, ip, map,
-				"%zu bytes before its first byte", from - at);
+				"%zu bytes before its first byte%s", from - at,
+				ibmr_dma_was_what(map->dd, (uintptr_t)ent->shadow + at, was,
+						  sizeof(was)));
 		return;
 	}
 	at = ibmr_dma_poison_end(ent->shadow, to, ent->shadow_size, map->poison);
 	if (at < ent->shadow_size)
 		ibmr_dma_report(map->dd, IB_MR_DMA_DEV_OUTSIDE, ip, map,
-				"%zu bytes past its last byte", at - to + 1);
+				"%zu bytes past its last byte%s", at - to + 1,
+				ibmr_dma_was_what(map->dd, (uintptr_t)ent->shadow + at, was,
+						  sizeof(was)));
 }
 
 /**
@@ -317,11 +371,18 @@ void ibmr_dma_bounce_end(struct ibmr_dma_map *map, enum dma_data_direction dir,
 		      !(attrs & DMA_ATTR_SKIP_CPU_SYNC);
 	unsigned int i;
 
-	if (!quiet)
-		ibmr_dma_judge_cpu(map, true, copies, ip);
-	if (copies)
-		for (i = 0; i < map->nr; i++)
-			ibmr_dma_in(map, &map->ent[i], 0, map->ent[i].len);
+	for (i = 0; i < map->nr; i++) {
+		struct ibmr_dma_ent *ent = &map->ent[i];
+
+		if (!quiet)
+			ibmr_dma_judge_cpu(ent, true, copies, ip);
+		if (copies)
+			ibmr_dma_in(map, ent, 0, ent->len);
+		else
+			ibmr_dma_hold_end(ent);
+	}
+	if (ibmr_dma_from_device(map->dir))
+		ibmr_dma_copied(map);
 	for (i = 0; i < map->nr; i++) {
 		struct ibmr_dma_ent *ent = &map->ent[i];
 
@@ -345,24 +406,35 @@ void ibmr_dma_bounce_shrink(struct ibmr_dma_map *map)
 		ibmr_dma_bounce_free(map);
 }
 
-/* The last reference is gone. A mapping that was unmapped has a @gone, and poison in its pages. */
+/*
+ * Nobody looks at the shadow any more. A mapping that was unmapped has a place where, and poison in
+ * its pages.
+ */
 void ibmr_dma_bounce_free(struct ibmr_dma_map *map)
 {
 	unsigned int i;
 
 	for (i = 0; i < map->nr; i++) {
 		struct ibmr_dma_ent *ent = &map->ent[i];
+		char was[192];
 		size_t at;
 
+		bitmap_free(ent->held);
+		ent->held = NULL;
 		if (!ent->shadow)
 			continue;
-		at = map->gone.nr ? ibmr_dma_poison_end(ent->shadow, 0, ent->shadow_size,
+		at = map->gone_ip ? ibmr_dma_poison_end(ent->shadow, 0, ent->shadow_size,
 							map->poison) : ent->shadow_size;
 		if (at < ent->shadow_size &&
-		    ibmr_dma_report_due(map->dd, IB_MR_DMA_DEV_LATE, map->gone.ip[0]))
+		    ibmr_dma_report_due(map->dd, IB_MR_DMA_DEV_LATE, map->gone_ip))
 			ibmr_dma_report_write(map->dd, IB_MR_DMA_DEV_LATE, NULL, map,
-					      "at byte %lld; seen when its shadow was freed",
-					      (s64)((uintptr_t)ent->shadow + at - ent->it.start));
+					      "at byte %lld; seen when its shadow was freed%s",
+					      (s64)((uintptr_t)ent->shadow + at - ent->start),
+					      ibmr_dma_was_what(map->dd,
+								(uintptr_t)ent->shadow + at,
+								was, sizeof(was)));
+		if (map->gone_ip)
+			ibmr_dma_was_here(map, ent);
 		free_pages_exact(ent->shadow, ent->shadow_size);
 		ent->shadow = NULL;
 	}

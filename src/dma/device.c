@@ -5,8 +5,8 @@
  * Modes change at run time. A mapping remembers how it was made, and its unmap goes by that; the
  * static key stays on, and unmaps keep coming here, until a device that is no longer checked has
  * no such mapping left. The other way round, mappings that are older than the checker are known
- * only by number (ib_mr_dma_unseen): as long as that is above zero, an unmap of an unknown address
- * may be of one of them, and is not reported.
+ * only by number (unseen.c): as long as that is above zero, an unmap of an unknown address may be
+ * of one of them, and is not reported.
  *
  * A device's state outlives the device: what is still mapped some seconds after the removal is a
  * leak, and is reported; an unmap that comes late finds its mapping all the same.
@@ -30,7 +30,7 @@
 
 static char *dma_check = "off";
 module_param(dma_check, charp, 0444);
-MODULE_PARM_DESC(dma_check, "DMA checker of new devices: off, track or bounce (off)");
+MODULE_PARM_DESC(dma_check, "DMA checker of new devices: off, track, bounce or bounce,strict (off)");
 
 unsigned int ibmr_dma_leak_seconds = 5;
 IBMR_EXPORT_INTERNAL(ibmr_dma_leak_seconds);
@@ -48,6 +48,7 @@ static const char *const ibmr_dma_mode_name[] = {
 	[IB_MR_DMA_OFF]    = "off",
 	[IB_MR_DMA_TRACK]  = "track",
 	[IB_MR_DMA_BOUNCE] = "bounce",
+	[IB_MR_DMA_BOUNCE_STRICT] = "bounce,strict",
 };
 
 /* Under RCU, or the device mutex. */
@@ -112,37 +113,41 @@ struct ib_device *ib_mr_soft_device(const struct device *dev)
 }
 EXPORT_SYMBOL(ib_mr_soft_device);
 
-/* How many mappings live that the checker did not see made. Negative after unmaps too many. */
-long ibmr_dma_unseen(void)
+/* True as soon as @fn says so of a device. Any context. */
+bool ibmr_dma_any_dev(bool (*fn)(struct ibmr_dma_dev *dd, void *arg), void *arg)
 {
-	long sum = 0;
-	int cpu;
+	struct ibmr_dma_dev *dd;
+	bool hit = false;
+	int i;
 
-	/* Others count meanwhile: of a sum over CPUs nobody can ask more than that. */
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu(ib_mr_dma_unseen, cpu));
-	return sum;
+	rcu_read_lock();
+	hash_for_each_rcu(ibmr_dma_table, i, dd, node) {
+		hit = fn(dd, arg);
+		if (hit)
+			break;
+	}
+	rcu_read_unlock();
+	return hit;
 }
-IBMR_EXPORT_INTERNAL(ibmr_dma_unseen);
 
 /* Modes. */
 
 static int ibmr_dma_set_mode(struct ibmr_dma_dev *dd, enum ib_mr_dma_check_mode mode)
 {
 	lockdep_assert_held(&ibmr_dma_mutex);
-	if (mode == IB_MR_DMA_BOUNCE && !ib_uses_virt_dma(dd->ibdev)) {
+	if (mode >= IB_MR_DMA_BOUNCE && !ib_uses_virt_dma(dd->ibdev)) {
 		pr_warn("%s: dma_check=bounce is for virtual-DMA devices; others are bounced by swiotlb=force\n",
 			dd->name);
 		return -EOPNOTSUPP;
 	}
 	if (mode != IB_MR_DMA_OFF && !dd->keyed) {
-		/* Unmaps too many while nobody looked are not held against what comes. */
-		long unseen = ibmr_dma_unseen();
-
-		if (unseen < 0)
-			this_cpu_sub(ib_mr_dma_unseen, unseen);
 		static_branch_inc(&ib_mr_dma_checking);
 		dd->keyed = true;
+	}
+	/* What was mapped and unmapped while nobody looked is not known, nor is the past. */
+	if (mode != IB_MR_DMA_OFF && dd->mode == IB_MR_DMA_OFF) {
+		ibmr_dma_unseen_level(dd->ibdev);
+		ibmr_dma_forget_past(dd);
 	}
 	WRITE_ONCE(dd->mode, mode);
 	if (mode == IB_MR_DMA_OFF && dd->keyed && !dd->removed)
@@ -153,7 +158,7 @@ static int ibmr_dma_set_mode(struct ibmr_dma_dev *dd, enum ib_mr_dma_check_mode 
 /**
  * ib_mr_dma_check_set() - choose how closely a device's DMA is watched
  * @device: device
- * @mode: off, track or bounce
+ * @mode: off, track, bounce or bounce with strict
  *
  * At any time. Mappings that live keep the mode they were made in; those that were made while the
  * device was not checked are unknown to the checker, and so may be unmaps of nothing as long as
@@ -205,7 +210,8 @@ EXPORT_SYMBOL(ib_mr_dma_check_get);
  * @device: device; it may be gone, as long as something of it is still mapped
  * @fault: which
  *
- * Every single fault counts, also those whose call site had been reported before.
+ * Every single fault counts, also those whose call site had been reported before. What is only a
+ * hint (no_sync_cpu and no_sync_dev always are) does not.
  *
  * Context: any.
  * Return: their number, 0 for a device that is not known.
@@ -225,6 +231,21 @@ u64 ib_mr_dma_reports(struct ib_device *device, enum ib_mr_dma_fault fault)
 	return n;
 }
 EXPORT_SYMBOL(ib_mr_dma_reports);
+
+/* For tests: how often something was seen that may be a fault. */
+u64 ibmr_dma_hints(struct ib_device *device, enum ib_mr_dma_fault fault)
+{
+	struct ibmr_dma_dev *dd;
+	u64 n = 0;
+
+	rcu_read_lock();
+	dd = ibmr_dma_find(device);
+	if (dd)
+		n = atomic64_read(&dd->hint[fault]);
+	rcu_read_unlock();
+	return n;
+}
+IBMR_EXPORT_INTERNAL(ibmr_dma_hints);
 
 u64 ibmr_dma_live(struct ib_device *device)
 {
@@ -258,7 +279,7 @@ static void ibmr_dma_free(struct ibmr_dma_dev *dd)
 	ibmr_dma_forget_past(dd);
 	ibmr_dma_unkey(dd);
 	list_del(&dd->all);
-	kfree_rcu(dd, rcu);
+	kvfree_rcu(dd, rcu);
 }
 
 /* What comes later: leaks of a removed device, the end of checking. */
@@ -282,6 +303,8 @@ static void ibmr_dma_work(struct work_struct *work)
 		mod_delayed_work(system_wq, &dd->work,
 				 max(READ_ONCE(ibmr_dma_leak_seconds), 1U) * HZ);
 	} else if (dd->mode == IB_MR_DMA_OFF && dd->keyed) {
+		/* A map that saw another mode is in the table then. */
+		synchronize_rcu();
 		if (!atomic64_read(&dd->live)) {
 			ibmr_dma_forget_past(dd);
 			ibmr_dma_unkey(dd);
@@ -311,7 +334,7 @@ static ssize_t ibmr_dma_mode_write(struct file *file, const char __user *ubuf, s
 				   loff_t *pos)
 {
 	struct ibmr_dma_dev *dd = ((struct seq_file *)file->private_data)->private;
-	char buf[16] = "";
+	char buf[20] = "";
 	int mode, err;
 
 	if (len >= sizeof(buf))
@@ -360,12 +383,16 @@ static int ibmr_dma_show(struct seq_file *m, void *unused)
 	seq_printf(m, "# name value\nmode %s\n", ibmr_dma_mode_name[READ_ONCE(dd->mode)]);
 	seq_printf(m, "live %lld\nlive_bytes %lld\nunseen_now %ld\n",
 		   (long long)atomic64_read(&dd->live), (long long)atomic64_read(&dd->live_bytes),
-		   ibmr_dma_unseen());
+		   dd->removed ? 0 : ibmr_dma_unseen(dd->ibdev));
 	for (i = 0; i < IBMR_DMA_N_COUNT; i++)
 		seq_printf(m, "%s %lld\n", name[i], (long long)atomic64_read(&dd->count[i]));
 	for (i = 0; i < IB_MR_DMA_FAULT_COUNT; i++)
 		seq_printf(m, "fault.%s %lld\n", ibmr_dma_fault_name(i),
 			   (long long)atomic64_read(&dd->fault[i]));
+	for (i = 0; i < IB_MR_DMA_FAULT_COUNT; i++)
+		if (atomic64_read(&dd->hint[i]))
+			seq_printf(m, "hint.%s %lld\n", ibmr_dma_fault_name(i),
+				   (long long)atomic64_read(&dd->hint[i]));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(ibmr_dma);
@@ -386,12 +413,12 @@ int ibmr_dma_dev_add(struct ib_device *device, struct dentry *dir)
 	struct ibmr_dma_dev *dd, *old;
 	int mode = sysfs_match_string(ibmr_dma_mode_name, dma_check);
 
-	dd = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*dd), GFP_KERNEL);
+	dd = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kvzalloc(sizeof(*dd), GFP_KERNEL);
 	if (!dd)
 		return -ENOMEM;
 	dd->name = ibmr_name(dev_name(&device->dev));
 	if (!dd->name) {
-		kfree(dd);
+		kvfree(dd);
 		return -ENOMEM;
 	}
 	dd->ibdev = device;
@@ -470,15 +497,20 @@ void ibmr_dma_settle(struct ib_device *device)
 IBMR_EXPORT_INTERNAL(ibmr_dma_settle);
 
 /*
- * A module goes, after its exit function: what it mapped and nobody unmapped is a leak, and this is
- * the last moment at which its call sites have names.
+ * A module comes: before anybody else hears of it, as KUnit may run its cases then. A module goes,
+ * after its exit function: what it mapped and nobody unmapped is a leak, and this is the last
+ * moment at which its call sites have names.
  */
 static int ibmr_dma_module_event(struct notifier_block *nb, unsigned long event, void *data)
 {
 	struct module *mod = data;
 	struct ibmr_dma_dev *dd;
 
-	if (event != MODULE_STATE_GOING || mod == THIS_MODULE)
+	if (mod == THIS_MODULE)
+		return NOTIFY_DONE;
+	if (event == MODULE_STATE_COMING)
+		ibmr_dma_user_comes(mod);
+	if (event != MODULE_STATE_GOING)
 		return NOTIFY_DONE;
 	mutex_lock(&ibmr_dma_mutex);
 	list_for_each_entry(dd, &ibmr_dma_all, all) {
@@ -488,18 +520,21 @@ static int ibmr_dma_module_event(struct notifier_block *nb, unsigned long event,
 		ibmr_dma_forget_past(dd);
 	}
 	mutex_unlock(&ibmr_dma_mutex);
+	ibmr_dma_user_goes(mod);
 	ibmr_dma_forget_sites(mod);
+	ibmr_dma_chains_forget();
 	return NOTIFY_DONE;
 }
 
 static struct notifier_block ibmr_dma_module_nb = {
 	.notifier_call = ibmr_dma_module_event,
+	.priority = 1,
 };
 
 int ibmr_dma_init(struct dentry *dir)
 {
 	if (sysfs_match_string(ibmr_dma_mode_name, dma_check) < 0) {
-		pr_err("dma_check=%s: off, track or bounce\n", dma_check);
+		pr_err("dma_check=%s: off, track, bounce or bounce,strict\n", dma_check);
 		return -EINVAL;
 	}
 	ibmr_dma_reports_init(dir);
@@ -532,5 +567,7 @@ void ibmr_dma_exit(void)
 		ibmr_dma_drop_live(dd);
 		ibmr_dma_free(dd);
 	}
+	ibmr_dma_users_exit();
+	ibmr_dma_chains_forget();
 	ibmr_dma_reports_exit();
 }

@@ -18,14 +18,18 @@
 DEFINE_STATIC_KEY_FALSE(ib_mr_dma_checking);
 EXPORT_SYMBOL(ib_mr_dma_checking);
 
-DEFINE_PER_CPU(long, ib_mr_dma_unseen);
-EXPORT_PER_CPU_SYMBOL(ib_mr_dma_unseen);
-
 /*
  * The calls. What the classic names promise is said with them in
  * Documentation/core-api/dma-api.rst; what is added here is that a map may fail on a virtual-DMA
  * device, too.
  */
+
+/* Made while this device is not checked; one that failed is none. */
+static void ibmr_dma_missed(struct ib_device *dev, const struct module *of, u64 addr)
+{
+	if (ib_uses_virt_dma(dev) || addr != DMA_MAPPING_ERROR)
+		ibmr_dma_unseen_add(dev, IBMR_DMA_STREAMING, of, 1);
+}
 
 /**
  * __ib_mr_dma_map_single() - ib_dma_map_single() while a device is checked
@@ -54,8 +58,8 @@ u64 __ib_mr_dma_map_single(struct ib_device *dev, void *cpu_addr, size_t size,
 	if (dd) {
 		addr = ibmr_dma_check_map(dd, &req);
 	} else {
-		this_cpu_inc(ib_mr_dma_unseen);
 		addr = ib_mr_dma_plain_map(dev, cpu_addr, size, dir, attrs);
+		ibmr_dma_missed(dev, of, addr);
 	}
 	rcu_read_unlock();
 	return addr;
@@ -91,8 +95,8 @@ u64 __ib_mr_dma_map_page(struct ib_device *dev, struct page *page, unsigned long
 	if (dd) {
 		addr = ibmr_dma_check_map(dd, &req);
 	} else {
-		this_cpu_inc(ib_mr_dma_unseen);
 		addr = ib_mr_dma_plain_map_page(dev, page, offset, size, dir, attrs);
+		ibmr_dma_missed(dev, of, addr);
 	}
 	rcu_read_unlock();
 	return addr;
@@ -108,8 +112,8 @@ static void ibmr_dma_unmap(struct ib_device *dev, struct ibmr_dma_req *req)
 	dd = ibmr_dma_known(dev);
 	if (dd)
 		ibmr_dma_check_unmap(dd, req);
-	else
-		this_cpu_dec(ib_mr_dma_unseen);
+	else if (ib_uses_virt_dma(dev) || req->addr != DMA_MAPPING_ERROR)
+		ibmr_dma_unseen_add(dev, IBMR_DMA_STREAMING, req->of, -1);
 	rcu_read_unlock();
 }
 
@@ -120,14 +124,15 @@ static void ibmr_dma_unmap(struct ib_device *dev, struct ibmr_dma_req *req)
  * @size: bytes, as at the map
  * @dir: direction, as at the map
  * @attrs: DMA_ATTR_*
+ * @of: module that asks
  *
  * Context: any.
  */
 void __ib_mr_dma_unmap_single(struct ib_device *dev, u64 addr, size_t size,
-			      enum dma_data_direction dir, unsigned long attrs)
+			      enum dma_data_direction dir, unsigned long attrs, struct module *of)
 {
 	struct ibmr_dma_req req = {
-		.call = "ib_dma_unmap_single", .ip = _RET_IP_,
+		.call = "ib_dma_unmap_single", .ip = _RET_IP_, .of = of,
 		.addr = addr, .size = size, .dir = dir, .attrs = attrs,
 	};
 
@@ -143,14 +148,15 @@ EXPORT_SYMBOL(__ib_mr_dma_unmap_single);
  * @size: bytes, as at the map
  * @dir: direction, as at the map
  * @attrs: DMA_ATTR_*
+ * @of: module that asks
  *
  * Context: any.
  */
 void __ib_mr_dma_unmap_page(struct ib_device *dev, u64 addr, size_t size,
-			    enum dma_data_direction dir, unsigned long attrs)
+			    enum dma_data_direction dir, unsigned long attrs, struct module *of)
 {
 	struct ibmr_dma_req req = {
-		.call = "ib_dma_unmap_page", .ip = _RET_IP_,
+		.call = "ib_dma_unmap_page", .ip = _RET_IP_, .of = of,
 		.addr = addr, .size = size, .dir = dir, .attrs = attrs,
 	};
 
@@ -187,8 +193,9 @@ int __ib_mr_dma_map_sg(struct ib_device *dev, struct scatterlist *sg, int nents,
 	if (dd) {
 		n = ibmr_dma_check_map_sg(dd, &req);
 	} else {
-		this_cpu_inc(ib_mr_dma_unseen);
 		n = ib_dma_map_sg_attrs(dev, sg, nents, dir, attrs);
+		if (n > 0)
+			ibmr_dma_unseen_add(dev, IBMR_DMA_STREAMING, of, 1);
 	}
 	rcu_read_unlock();
 	return n;
@@ -202,20 +209,23 @@ EXPORT_SYMBOL(__ib_mr_dma_map_sg);
  * @nents: as given to the map, not as returned by it
  * @dir: direction, as at the map
  * @attrs: DMA_ATTR_*
+ * @of: module that asks
  *
  * Context: any.
  */
 void __ib_mr_dma_unmap_sg(struct ib_device *dev, struct scatterlist *sg, int nents,
-			  enum dma_data_direction dir, unsigned long attrs)
+			  enum dma_data_direction dir, unsigned long attrs, struct module *of)
 {
 	struct ibmr_dma_req req = {
-		.how = IBMR_DMA_SG, .call = "ib_dma_unmap_sg", .ip = _RET_IP_,
+		.how = IBMR_DMA_SG, .call = "ib_dma_unmap_sg", .ip = _RET_IP_, .of = of,
 		.sg = sg, .nents = nents, .dir = dir, .attrs = attrs,
 	};
 
-	if (nents > 0)
+	/* There is no mapping of no entries. */
+	if (nents > 0) {
 		req.addr = sg_dma_address(sg);
-	ibmr_dma_unmap(dev, &req);
+		ibmr_dma_unmap(dev, &req);
+	}
 	ib_dma_unmap_sg_attrs(dev, sg, nents, dir, attrs);
 }
 EXPORT_SYMBOL(__ib_mr_dma_unmap_sg);
@@ -364,7 +374,7 @@ void *__ib_mr_dma_alloc_coherent(struct ib_device *dev, size_t size, u64 *dma_ha
 		rcu_read_unlock();
 	}
 	if (!dd)
-		this_cpu_inc(ib_mr_dma_unseen);
+		ibmr_dma_unseen_add(dev, IBMR_DMA_MEMORY, of, 1);
 	*dma_handle = req.addr;
 	return req.cpu;
 }
@@ -376,6 +386,9 @@ EXPORT_SYMBOL(__ib_mr_dma_alloc_coherent);
  * @size: bytes, as allocated
  * @cpu_addr: from ib_dma_alloc_coherent(), or NULL
  * @dma_handle: the device address that came with it
+ *
+ * Under the checker memory that was allocated with another size is freed by that, and memory that
+ * is free already, or was never allocated, is not freed.
  *
  * Context: any on a virtual-DMA device, interrupts enabled on others.
  */
@@ -390,26 +403,25 @@ void ib_mr_dma_free_coherent(struct ib_device *dev, size_t size, void *cpu_addr,
 		return;
 	if (static_branch_unlikely(&ib_mr_dma_checking)) {
 		struct ibmr_dma_dev *dd;
+		bool known = true;
 
 		rcu_read_lock();
 		dd = ibmr_dma_known(dev);
-		if (dd) {
-			u64 mapped = ibmr_dma_check_unmap(dd, &req);
-
-			/* Reported; free what was allocated, as nobody else knows any more. */
-			if (mapped)
-				size = mapped;
-		} else {
-			this_cpu_dec(ib_mr_dma_unseen);
-		}
+		if (dd)
+			known = ibmr_dma_check_free(dd, &req);
+		else
+			ibmr_dma_unseen_add(dev, IBMR_DMA_MEMORY, NULL, -1);
 		rcu_read_unlock();
+		/* Reported: it may be somebody else's by now. */
+		if (!known)
+			return;
 	} else {
-		this_cpu_dec(ib_mr_dma_unseen);
+		ibmr_dma_unseen_add(dev, IBMR_DMA_MEMORY, NULL, -1);
 	}
 	if (ib_uses_virt_dma(dev))
-		free_pages_exact(cpu_addr, size);
+		free_pages_exact(cpu_addr, req.size);
 	else
-		dma_free_coherent(dev->dma_device, size, cpu_addr, dma_handle);
+		dma_free_coherent(dev->dma_device, req.size, cpu_addr, dma_handle);
 }
 EXPORT_SYMBOL(ib_mr_dma_free_coherent);
 
@@ -424,3 +436,17 @@ void __ibmr_dma_used(struct ib_device *device, u64 addr, u64 len)
 	rcu_read_unlock();
 }
 IBMR_EXPORT_INTERNAL(__ibmr_dma_used);
+
+void __ibmr_dma_used_pages(struct ib_device *device, const u64 *pages, unsigned int nr,
+			   unsigned int page_shift)
+{
+	const u64 size = 1ULL << page_shift;
+	struct ibmr_dma_dev *dd;
+	unsigned int i;
+
+	rcu_read_lock();
+	dd = ibmr_dma_checked(device);
+	for (i = 0; dd && i < nr; i++)
+		ibmr_dma_check_used(dd, pages[i] & ~(size - 1), size);
+	rcu_read_unlock();
+}

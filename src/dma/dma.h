@@ -28,6 +28,8 @@ void ibmr_dma_dev_rename(struct ib_device *device, const char *name);
 void ibmr_dma_dev_remove(struct ib_device *device);
 
 void __ibmr_dma_used(struct ib_device *device, u64 addr, u64 len);
+void __ibmr_dma_used_pages(struct ib_device *device, const u64 *pages, unsigned int nr,
+			   unsigned int page_shift);
 
 /*
  * A region is being made of [@addr, @addr + @len): any mapping in there whose
@@ -39,12 +41,21 @@ static inline void ibmr_dma_used(struct ib_device *device, u64 addr, u64 len)
 		__ibmr_dma_used(device, addr, len);
 }
 
+/* The same of a page list, whose entries need not begin where a page does. */
+static __always_inline void ibmr_dma_used_pages(struct ib_device *device, const u64 *pages,
+						unsigned int nr, unsigned int page_shift)
+{
+	if (static_branch_unlikely(&ib_mr_dma_checking))
+		__ibmr_dma_used_pages(device, pages, nr, page_shift);
+}
+
 /* For tests; said with each. */
 extern unsigned int ibmr_dma_leak_seconds;
 void ibmr_dma_leaks_now(void);
 void ibmr_dma_settle(struct ib_device *device);
 unsigned int ibmr_dma_sites(enum ib_mr_dma_fault fault);
-long ibmr_dma_unseen(void);
+long ibmr_dma_unseen(const struct ib_device *device);
+u64 ibmr_dma_hints(struct ib_device *device, enum ib_mr_dma_fault fault);
 u64 ibmr_dma_live(struct ib_device *device);
 void ibmr_dma_forget_reports(void);
 bool ibmr_dma_last_report(char *buf, size_t size);

@@ -30,7 +30,7 @@ void ibmr_dma_report_leaks(struct ibmr_dma_dev *dd, const struct module *of, con
 				if (of && ent->map->of != of)
 					continue;
 				ent->map->told_leak = true;
-				if (!ibmr_dma_report_due(dd, IB_MR_DMA_LEAK, ent->map->at.ip[0]))
+				if (!ibmr_dma_report_due(dd, IB_MR_DMA_LEAK, ent->map->ip))
 					continue;
 				map = ent->map;
 				refcount_inc(&map->refs);
@@ -49,16 +49,16 @@ void ibmr_dma_report_leaks(struct ibmr_dma_dev *dd, const struct module *of, con
 /* The module goes: nobody will unmap these any more. */
 void ibmr_dma_drop_live(struct ibmr_dma_dev *dd)
 {
-	struct interval_tree_node *it;
+	struct ibmr_dma_ent *ent;
 	struct ibmr_dma_map *map;
 	unsigned int k;
 	int i;
 
 	for (i = 0; i < IBMR_DMA_SHARDS; i++) {
-		while ((it = interval_tree_iter_first(&dd->shard[i].live, 0, U64_MAX))) {
-			map = ibmr_dma_ent(it)->map;
-			k = ibmr_dma_shard_of(map->ent[0].it.start);
-			interval_tree_remove(&map->ent[0].it, &dd->shard[k].live);
+		while ((ent = ibmr_dma_ent_first(&dd->shard[i], 0, U64_MAX))) {
+			map = ent->map;
+			k = ibmr_dma_shard_of(map->ent[0].start);
+			ibmr_dma_ent_remove(&dd->shard[k], &map->ent[0]);
 			ibmr_dma_remove_rest(map);
 			atomic64_dec(&dd->live);
 			ibmr_dma_map_put(map);
@@ -85,12 +85,12 @@ void ibmr_dma_show_live(struct ibmr_dma_dev *dd, struct seq_file *m)
 				continue;
 			}
 			seq_printf(m, "%#llx %llu %s %s entries=%u%s%s age_ms=%u %s/%d %pS\n",
-				   (u64)ent->it.start, map->size, how[map->how],
+				   ent->start, map->size, how[map->how],
 				   ibmr_dma_dir_name(map->dir), map->nr,
 				   map->bounced ? " bounced" : "",
 				   map->checked ? "" : " unchecked",
 				   jiffies_to_msecs(jiffies - map->when), map->comm, map->pid,
-				   (void *)map->at.ip[0]);
+				   (void *)map->ip);
 		}
 		raw_spin_unlock_irqrestore(&dd->shard[i].lock, flags);
 	}

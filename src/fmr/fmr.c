@@ -18,6 +18,7 @@
 
 #include "base/compat.h"
 #include "base/fault.h"
+#include "dma/dma.h"
 #include "fmr/fmr.h"
 #include "mr/access.h"
 
@@ -156,7 +157,7 @@ static enum ib_mr_reason fmr_map(struct ibmr_fmr *fmr, const u64 *page_list, int
 		goto out;
 
 	if (unlikely(!ibmr_fmr_live_map(a->drv, page_list, list_len, iova, fmr->page_shift)))
-		why = IB_MR_WHY_FMR_ARGS;
+		why = ibmr_fmr_why();
 
 	spin_lock(&mag->lock);
 	/* Another CPU may have mapped it meanwhile. */
@@ -196,7 +197,8 @@ out:
  * then, whether or not it was unmapped. A refused call leaves it as it was.
  *
  * Context: any, interrupts off included; does not sleep or allocate.
- * Return: 0; -EINVAL for arguments or when @fmr was mapped max_maps times since its last unmap;
+ * Return: 0; -EINVAL for arguments, an address outside the linear map among them, or when @fmr was
+ * mapped max_maps times since its last unmap;
  * -EAGAIN when no armed MR is left at this moment; -ENODEV.
  */
 int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list, int list_len, u64 iova)
@@ -212,8 +214,10 @@ int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list, int list_len, u64 iova)
 		why = IB_MR_WHY_POOL_EMPTY;
 	else
 		why = ibmr_access_range(iova, (u64)list_len << f->page_shift);
-	if (!why)
+	if (!why) {
+		ibmr_dma_used_pages(f->mag->dev->ibdev, page_list, list_len, f->page_shift);
 		why = fmr_map(f, page_list, list_len, iova);
+	}
 	if (unlikely(why))
 		return ibmr_refuse(f->mag->dev, why,
 				   "%s(%d pages of %d, %u bytes each, iova %#llx)",

@@ -31,12 +31,30 @@ static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned long nr)
 	       (nr > 8 && pages[nr - 1] - pages[nr - 2] == PAGE_SIZE);
 }
 
-static __always_inline void ibmr_fmr_fill4(struct scatterlist *sg, const u64 *pages)
+static __always_inline u64 ibmr_fmr_fill4(struct scatterlist *sg, const u64 *pages, u64 base)
 {
 	sg_dma_address(&sg[0]) = pages[0];
 	sg_dma_address(&sg[1]) = pages[1];
 	sg_dma_address(&sg[2]) = pages[2];
 	sg_dma_address(&sg[3]) = pages[3];
+	return (pages[0] - base) | (pages[1] - base) | (pages[2] - base) | (pages[3] - base);
+}
+
+/* Refused for an address that is not in the linear map; ibmr_fmr_why() will say so. */
+static inline bool ibmr_fmr_not_linear(void)
+{
+	this_cpu_ptr(ibmr_plain)->not_linear = true;
+	return false;
+}
+
+/* Why did the last map on this CPU fail? To be asked before ibmr_live_end(). */
+static inline enum ib_mr_reason ibmr_fmr_why(void)
+{
+	struct ibmr_plain *plain = this_cpu_ptr(ibmr_plain);
+	bool not_linear = plain->not_linear;
+
+	plain->not_linear = false;
+	return not_linear ? IB_MR_WHY_NOT_LINEAR : IB_MR_WHY_FMR_ARGS;
 }
 
 /**
@@ -50,7 +68,7 @@ static __always_inline void ibmr_fmr_fill4(struct scatterlist *sg, const u64 *pa
  * last step ends with the list and may write again what the one before it wrote, which is shorter
  * than to tell what is left. An address with an offset in its page, which classic drivers did not
  * look at, makes the driver stop there (it is no neighbour of the one before it, which ends with a
- * page); that list, as any other, goes the longer way.
+ * page); that list, as any other, goes the longer way. All addresses must be in the linear map.
  *
  * Context: as for ibmr_live_map(). @nr is at most IBMR_LIVE_PAGES.
  * Return: whether all of it was mapped.
@@ -59,6 +77,8 @@ static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pag
 					       unsigned long nr, u64 iova)
 {
 	struct scatterlist *sg = this_cpu_ptr(ibmr_plain)->sgl;
+	const u64 base = ibmr_linear.base;
+	u64 offset = pages[0] - base;
 	unsigned long at;
 	int n;
 
@@ -72,18 +92,21 @@ static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pag
 		sg_dma_address(&sg[1]) = pages[1];
 		sg_dma_address(&sg[nr - 2]) = pages[nr - 2];
 		sg_dma_address(&sg[nr - 1]) = pages[nr - 1];
+		offset |= (pages[1] - base) | (pages[nr - 2] - base) | (pages[nr - 1] - base);
 	} else if (nr <= 8) {
-		ibmr_fmr_fill4(&sg[0], &pages[0]);
-		ibmr_fmr_fill4(&sg[nr - 4], &pages[nr - 4]);
+		offset |= ibmr_fmr_fill4(&sg[0], &pages[0], base);
+		offset |= ibmr_fmr_fill4(&sg[nr - 4], &pages[nr - 4], base);
 	} else {
 		for (at = 0; at < nr - 8; at += 8) {
-			ibmr_fmr_fill4(&sg[at], &pages[at]);
-			ibmr_fmr_fill4(&sg[at + 4], &pages[at + 4]);
+			offset |= ibmr_fmr_fill4(&sg[at], &pages[at], base);
+			offset |= ibmr_fmr_fill4(&sg[at + 4], &pages[at + 4], base);
 		}
-		ibmr_fmr_fill4(&sg[nr - 8], &pages[nr - 8]);
-		ibmr_fmr_fill4(&sg[nr - 4], &pages[nr - 4]);
+		offset |= ibmr_fmr_fill4(&sg[nr - 8], &pages[nr - 8], base);
+		offset |= ibmr_fmr_fill4(&sg[nr - 4], &pages[nr - 4], base);
 	}
 map:
+	if (unlikely(offset >= ibmr_linear.span))
+		return ibmr_fmr_not_linear();
 	sg_dma_address(&sg[0]) = pages[0] & PAGE_MASK;
 	ibmr_lockdep_off();
 	n = ibmr_map_mr_sg(drv, sg, nr, PAGE_SIZE);

@@ -23,6 +23,7 @@
 #include <linux/hash.h>
 
 #include "base/compat.h"
+#include "dma/dma.h"
 #include "fmr/pool.h"
 #include "mr/access.h"
 
@@ -365,6 +366,7 @@ static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u6
 
 	if (unlikely(why))
 		return pool_refuse(pool, why, call);
+	ibmr_dma_used_pages(pool->mag->dev->ibdev, page_list, list_len, pool->param.page_shift);
 	hit = pool->buckets ? cache_hit(pool, page_list, list_len, iova) : NULL;
 	if (likely(hit))
 		return hit;
@@ -375,7 +377,7 @@ static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u6
 	} else if (unlikely(!ibmr_fmr_live_map(a->drv, page_list, list_len, iova,
 					       pool->param.page_shift))) {
 		untake(pool, e, a);
-		why = IB_MR_WHY_FMR_ARGS;
+		why = ibmr_fmr_why();
 	} else if (pool->buckets) {
 		publish_cached(pool, e, a, iova, page_list, list_len);
 	} else {
@@ -400,10 +402,11 @@ static noinline struct ib_pool_fmr *plain_none(struct ib_fmr_pool *pool, unsigne
 static noinline struct ib_pool_fmr *plain_failed(struct pool_entry *e, unsigned long flags)
 {
 	struct ib_fmr_pool *pool = e->pub.pool;
+	enum ib_mr_reason why = ibmr_fmr_why();
 
 	untake_plain(pool, e);
 	ibmr_live_end(flags);
-	return pool_refuse(pool, IB_MR_WHY_FMR_ARGS, "ib_fmr_pool_map_phys");
+	return pool_refuse(pool, why, "ib_fmr_pool_map_phys");
 }
 
 /**
@@ -414,8 +417,9 @@ static noinline struct ib_pool_fmr *plain_failed(struct pool_entry *e, unsigned 
  * @io_virtual_address: address of the first byte, a multiple of the page size
  *
  * Context: any, interrupts off included; does not sleep or allocate.
- * Return: the FMR, its keys valid; ERR_PTR(-EINVAL) for arguments; -EAGAIN when all are in use or
- * no armed MR is left at this moment; -ENODEV.
+ * Return: the FMR, its keys valid; ERR_PTR(-EINVAL) for arguments, an address outside the
+ * linear map among them; -EAGAIN when all are in use or no armed MR is left at this moment;
+ * -ENODEV.
  */
 struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_list, int list_len,
 					 u64 io_virtual_address)
@@ -425,7 +429,8 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 	unsigned long flags;
 	struct ib_mr *drv;
 
-	if (unlikely((unsigned int)nr - 1 >= pool->short_pages ||
+	if (static_branch_unlikely(&ib_mr_dma_checking) ||
+	    unlikely((unsigned int)nr - 1 >= pool->short_pages ||
 		     offset_in_page(io_virtual_address) ||
 		     io_virtual_address >= READ_ONCE(ibmr_short_iova)))
 		return map_other(pool, page_list, list_len, io_virtual_address);

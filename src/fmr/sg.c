@@ -12,20 +12,21 @@
 
 /*
  * A page list. Classic drivers did not look at an entry's offset in its page, so it is cut off.
- * Return: entries used.
+ * Return: entries used; 0 for an address that is not in the linear map.
  */
 static unsigned int ibmr_fmr_sg(struct scatterlist *sgl, const u64 *pages, unsigned int nr,
 				unsigned int page_shift)
 {
 	const u64 size = 1ULL << page_shift, mask = ~(size - 1);
 	struct scatterlist *sg = sgl;
-	u64 end = pages[0] & mask;
+	u64 end = pages[0] & mask, offset = 0;
 	unsigned int i, len = 0;
 
 	sg_dma_address(sg) = end;
 	for (i = 0; i < nr; i++) {
 		u64 addr = pages[i] & mask;
 
+		offset |= addr - ibmr_linear.base;
 		if (unlikely(addr != end || len > (U32_MAX >> 1))) {
 			sg_dma_len(sg) = len;
 			sg++;
@@ -36,7 +37,7 @@ static unsigned int ibmr_fmr_sg(struct scatterlist *sgl, const u64 *pages, unsig
 		end = addr + size;
 	}
 	sg_dma_len(sg) = len;
-	return sg - sgl + 1;
+	return offset < ibmr_linear.span ? sg - sgl + 1 : 0;
 }
 
 /* The longer way of ibmr_fmr_map_plain(), for pages of any size. */
@@ -46,6 +47,8 @@ bool ibmr_fmr_map_merged(struct ib_mr *drv, const u64 *pages, unsigned int nr, u
 	struct scatterlist *sgl = this_cpu_ptr(ibmr_scratch)->sgl;
 	unsigned int nents = ibmr_fmr_sg(sgl, pages, nr, page_shift);
 
+	if (unlikely(!nents))
+		return ibmr_fmr_not_linear();
 	return !ibmr_should_fail(IBMR_FAULT_DEVICE) &&
 	       ibmr_live_map(drv, sgl, nents, (u64)nr << page_shift, iova, PAGE_SHIFT);
 }
@@ -58,6 +61,12 @@ static const struct scatterlist *next(const struct scatterlist *from)
 	       sg_chain_ptr((struct scatterlist *)from) : from;
 }
 
+/* The bytes of an entry, as offsets in the linear map that are joined. */
+static u64 spread(u64 addr, u64 len)
+{
+	return (addr - ibmr_linear.base) | (addr - ibmr_linear.base + len - 1);
+}
+
 /*
  * [@offset, @offset + @length) of a DMA-mapped list. The inner boundaries must be on pages, and
  * iova congruent to the first byte; so the pages are those of one buffer that begins at iova.
@@ -68,7 +77,7 @@ enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatter
 {
 	const u64 pages = ((iova & ~PAGE_MASK) + length + PAGE_SIZE - 1) >> PAGE_SHIFT;
 	struct scatterlist *sg = to;
-	u64 addr, len, end;
+	u64 addr, len, end, joined;
 
 	for (; nents; nents--) {
 		len = sg_dma_len(from);
@@ -88,6 +97,7 @@ enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatter
 		return IB_MR_WHY_IOVA_ALIGN;
 	sg_dma_address(sg) = addr;
 	sg_dma_len(sg) = len;
+	joined = spread(addr, len);
 
 	while (length -= len) {
 		end = addr + len;
@@ -99,6 +109,7 @@ enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatter
 			return IB_MR_WHY_NOT_DMA_MAPPED;
 		addr = sg_dma_address(from);
 		len = min(len, length);
+		joined |= spread(addr, len);
 		if (addr == end && sg_dma_len(sg) + len <= U32_MAX) {
 			sg_dma_len(sg) += len;
 			continue;
@@ -113,6 +124,8 @@ enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatter
 	}
 	if (pages > max)
 		return IB_MR_WHY_TOO_MANY_PAGES;
+	if (joined >= ibmr_linear.span)
+		return IB_MR_WHY_NOT_LINEAR;
 	*used = sg - to + 1;
 	return IB_MR_WHY_OK;
 }

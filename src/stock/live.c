@@ -21,6 +21,8 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/log2.h>
+#include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
 
@@ -32,10 +34,14 @@
 
 struct ibmr_scratch __percpu *ibmr_scratch;
 struct ibmr_plain __percpu *ibmr_plain;
+struct ibmr_linear ibmr_linear;
 
 int ibmr_live_init(void)
 {
 	int cpu, i;
+
+	ibmr_linear.base = PAGE_OFFSET;
+	ibmr_linear.span = roundup_pow_of_two((unsigned long)high_memory - PAGE_OFFSET);
 
 	ibmr_scratch = alloc_percpu(struct ibmr_scratch);
 	ibmr_plain = alloc_percpu(struct ibmr_plain);

@@ -227,7 +227,20 @@ struct ibmr_scratch {
 /* The same for single pages: every length is PAGE_SIZE and stays so. */
 struct ibmr_plain {
 	struct scatterlist sgl[IBMR_LIVE_PAGES + 1];
+	bool not_linear;	/* why the last map failed */
 };
+
+/*
+ * Where the linear map is. Soft RDMA copies to the address it is given, so an address elsewhere
+ * (NULL, a physical one, what a failed map returned) would be the kernel's end at the peer's first
+ * READ. The span is a power of two: then offsets can be joined, and compared once.
+ */
+struct ibmr_linear {
+	u64 base;
+	u64 span;
+};
+
+extern struct ibmr_linear ibmr_linear;
 
 extern struct ibmr_scratch __percpu *ibmr_scratch;
 extern struct ibmr_plain __percpu *ibmr_plain;

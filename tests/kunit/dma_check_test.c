@@ -235,6 +235,49 @@ static noinline void chk_cpu_write_unmap(struct chk *c)
 	ib_dma_unmap_single_attrs(c->dev, addr, 256, DMA_FROM_DEVICE, skip);
 }
 
+static noinline void chk_dev_write(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 100, DMA_TO_DEVICE);
+
+	/* The CPU may, once it is the CPU's; and a part that is sent is no write of the device. */
+	ib_dma_sync_single_for_cpu(c->dev, addr, 100, DMA_TO_DEVICE);
+	c->buf[50]++;
+	if (!c->wrong)
+		ib_dma_sync_single_for_device(c->dev, addr + 50, 1, DMA_TO_DEVICE);
+	else
+		((u8 *)(uintptr_t)addr)[99] ^= 1;
+	ib_dma_unmap_single(c->dev, addr, 100, DMA_TO_DEVICE);
+}
+
+static noinline void chk_dev_write_later(struct chk *c)
+{
+	u64 addr = chk_map(c->test, c->dev, c->buf, 100, DMA_TO_DEVICE);
+
+	ib_dma_sync_single_for_device(c->dev, addr, 100, DMA_TO_DEVICE);
+	if (c->wrong)
+		((u8 *)(uintptr_t)addr)[0] ^= 1;
+	ib_dma_sync_single_for_device(c->dev, addr, 100, DMA_TO_DEVICE);
+	ib_dma_unmap_single(c->dev, addr, 100, DMA_TO_DEVICE);
+}
+
+/* Of an entry of a list that is not the first. */
+static noinline void chk_cpu_write_entry(struct chk *c)
+{
+	struct scatterlist sg[2];
+	u64 addr;
+
+	sg_init_table(sg, 2);
+	sg_set_buf(&sg[0], c->buf, 100);
+	sg_set_buf(&sg[1], c->buf + PAGE_SIZE, 100);
+	KUNIT_EXPECT_EQ(c->test, ib_dma_map_sg(c->dev, sg, 2, DMA_TO_DEVICE), 2);
+	addr = sg_dma_address(&sg[1]);
+	ib_dma_sync_single_for_cpu(c->dev, addr, 100, DMA_TO_DEVICE);
+	c->buf[PAGE_SIZE]++;
+	ib_dma_sync_single_for_device(c->dev, addr, 100, DMA_TO_DEVICE);
+	c->buf[PAGE_SIZE] += c->wrong;
+	ib_dma_unmap_sg(c->dev, sg, 2, DMA_TO_DEVICE);
+}
+
 static noinline void chk_no_sync_cpu(struct chk *c)
 {
 	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_FROM_DEVICE);
@@ -303,6 +346,30 @@ static noinline void chk_dev_late(struct chk *c)
 	ibmr_dma_settle(c->dev);
 }
 
+/* What may be a fault and may not: counted, and no report. */
+static void chk_hints(struct kunit *test)
+{
+	struct chk c = { .test = test, .dev = chk_begin(test, IB_MR_DMA_BOUNCE) };
+	u64 before[IB_MR_DMA_FAULT_COUNT], cpu, dev;
+
+	c.buf = (u8 *)__get_free_page(GFP_KERNEL | __GFP_ZERO);
+	KUNIT_ASSERT_NOT_NULL(test, c.buf);
+	cpu = ibmr_dma_hints(c.dev, IB_MR_DMA_NO_SYNC_CPU);
+	dev = ibmr_dma_hints(c.dev, IB_MR_DMA_NO_SYNC_DEV);
+	chk_faults(c.dev, before);
+	chk_no_sync_cpu(&c);
+	chk_no_sync_dev(&c);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_hints(c.dev, IB_MR_DMA_NO_SYNC_CPU), cpu);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_hints(c.dev, IB_MR_DMA_NO_SYNC_DEV), dev);
+	c.wrong = true;
+	chk_no_sync_cpu(&c);
+	chk_no_sync_dev(&c);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_hints(c.dev, IB_MR_DMA_NO_SYNC_CPU), cpu + 1);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_hints(c.dev, IB_MR_DMA_NO_SYNC_DEV), dev + 1);
+	chk_expect(test, c.dev, before, 0, 0, "hints");
+	free_page((unsigned long)c.buf);
+}
+
 struct chk_report {
 	const char *desc;
 	enum ib_mr_dma_fault fault;
@@ -335,8 +402,9 @@ static const struct chk_report chk_reports[] = {
 	{ "CPU write",		IB_MR_DMA_CPU_WRITE,	B, chk_cpu_write },
 	{ "CPU write, FROM",	IB_MR_DMA_CPU_WRITE,	B, chk_cpu_write_from },
 	{ "CPU write, lost",	IB_MR_DMA_CPU_WRITE,	B, chk_cpu_write_unmap },
-	{ "no sync_for_cpu",	IB_MR_DMA_NO_SYNC_CPU,	B, chk_no_sync_cpu },
-	{ "no sync_for_device",	IB_MR_DMA_NO_SYNC_DEV,	B, chk_no_sync_dev },
+	{ "device writes, TO",	IB_MR_DMA_DEV_WRITE,	B, chk_dev_write },
+	{ "device writes, CPU's", IB_MR_DMA_DEV_WRITE,	B, chk_dev_write_later },
+	{ "CPU write, entry",	IB_MR_DMA_CPU_WRITE,	B, chk_cpu_write_entry },
 	{ "device past",	IB_MR_DMA_DEV_OUTSIDE,	B, chk_dev_outside },
 	{ "device before",	IB_MR_DMA_DEV_OUTSIDE,	B, chk_dev_before },
 	{ "device late",	IB_MR_DMA_DEV_LATE,	B, chk_dev_late, false, true },
@@ -436,6 +504,7 @@ static void chk_off(struct kunit *test)
 static struct kunit_case chk_cases[] = {
 	KUNIT_CASE_PARAM(chk_report, chk_report_gen_params),
 	KUNIT_CASE(chk_off),
+	KUNIT_CASE(chk_hints),
 	{}
 };
 

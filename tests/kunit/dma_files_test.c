@@ -23,11 +23,11 @@ static void files_mode(struct kunit *test)
 	char buf[64];
 
 	KUNIT_EXPECT_GT(test, ibt_slurp(CHECK, buf, sizeof(buf), 4096), (ssize_t)0);
-	KUNIT_EXPECT_STREQ(test, buf, "[off] track bounce\n");
+	KUNIT_EXPECT_STREQ(test, buf, "[off] track bounce bounce,strict\n");
 	KUNIT_EXPECT_EQ(test, ibt_shell("echo bounce > " CHECK), 0);
 	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_get(dev), (int)IB_MR_DMA_BOUNCE);
 	KUNIT_EXPECT_GT(test, ibt_slurp(CHECK, buf, sizeof(buf), 4096), (ssize_t)0);
-	KUNIT_EXPECT_STREQ(test, buf, "off track [bounce]\n");
+	KUNIT_EXPECT_STREQ(test, buf, "off track [bounce] bounce,strict\n");
 	KUNIT_EXPECT_NE(test, ibt_shell("echo nonsense > " CHECK " 2> /dev/null"), 0);
 	KUNIT_EXPECT_NE(test, ibt_shell("echo bounce track bounce > " CHECK " 2> /dev/null"), 0);
 	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_get(dev), (int)IB_MR_DMA_BOUNCE);
@@ -104,12 +104,12 @@ static void other_device(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	chk_faults(dev, before);
-	unseen = ibmr_dma_unseen();
+	unseen = ibmr_dma_unseen(other);
 	addr = chk_map(test, other, buf, 64, DMA_TO_DEVICE);
 	buf[5] = 7;
 	ib_dma_sync_single_for_device(other, addr, 64, DMA_TO_DEVICE);
 	KUNIT_EXPECT_EQ(test, ((u8 *)ibt_dma_mem(addr))[5], 7);
-	KUNIT_EXPECT_EQ(test, ibmr_dma_unseen(), unseen + 1);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_unseen(other), unseen + 1);
 	ib_dma_unmap_single(other, addr, 64, DMA_TO_DEVICE);
 	addr = ib_dma_map_page(other, virt_to_page(buf), 0, 64, DMA_TO_DEVICE);
 	KUNIT_EXPECT_EQ(test, ib_dma_mapping_error(other, addr), 0);
@@ -123,7 +123,7 @@ static void other_device(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, mem);
 	if (mem)
 		ib_dma_free_coherent(other, 64, mem, addr);
-	KUNIT_EXPECT_EQ(test, ibmr_dma_unseen(), unseen);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_unseen(other), unseen);
 	KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);
 	chk_expect(test, dev, before, 0, 0, "another device");
 }
@@ -139,11 +139,11 @@ static void switched_off(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	chk_faults(dev, before);
 	addr = chk_map(test, dev, buf, 64, DMA_TO_DEVICE);
-	unseen = ibmr_dma_unseen();
+	unseen = ibmr_dma_unseen(dev);
 	chk_mode(test, IB_MR_DMA_OFF);
 	ib_dma_sync_single_for_cpu(dev, 0xdead0000, 64, DMA_TO_DEVICE);
 	ib_dma_unmap_single(dev, 0xdead0000, 64, DMA_TO_DEVICE);
-	KUNIT_EXPECT_EQ(test, ibmr_dma_unseen(), unseen - 1);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_unseen(dev), unseen - 1);
 	KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 1ULL);
 	ib_dma_unmap_single(dev, addr, 64, DMA_TO_DEVICE);
 	KUNIT_EXPECT_EQ(test, ibmr_dma_live(dev), 0ULL);

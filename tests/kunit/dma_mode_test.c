@@ -33,7 +33,7 @@ struct ib_device *chk_begin(struct kunit *test, enum ib_mr_dma_check_mode mode)
 
 	ibt_defer(test, chk_mode_back, dev);
 	chk_mode(test, IB_MR_DMA_TRACK);
-	for (i = 0; ibmr_dma_unseen() > 0; i++) {
+	for (i = 0; ibmr_dma_unseen(dev) > 0; i++) {
 		KUNIT_ASSERT_LT(test, i, 10000);
 		ib_dma_unmap_single(dev, 0xdead0000ULL + 64 * i, 64, DMA_TO_DEVICE);
 	}
@@ -189,11 +189,11 @@ static void chk_modes(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	chk_faults(dev, before);
-	for (made = IB_MR_DMA_OFF; made <= IB_MR_DMA_BOUNCE; made++) {
-		for (then = IB_MR_DMA_OFF; then <= IB_MR_DMA_BOUNCE; then++) {
+	for (made = IB_MR_DMA_OFF; made <= IB_MR_DMA_BOUNCE_STRICT; made++) {
+		for (then = IB_MR_DMA_OFF; then <= IB_MR_DMA_BOUNCE_STRICT; then++) {
 			chk_mode(test, made);
 			addr = chk_map(test, dev, buf, 64, DMA_FROM_DEVICE);
-			KUNIT_EXPECT_EQ(test, addr != (uintptr_t)buf, made == IB_MR_DMA_BOUNCE);
+			KUNIT_EXPECT_EQ(test, addr != (uintptr_t)buf, made >= IB_MR_DMA_BOUNCE);
 			chk_mode(test, then);
 			memset((void *)(uintptr_t)addr, 16 * made + then + 1, 64);
 			ib_dma_sync_single_for_cpu(dev, addr, 64, DMA_FROM_DEVICE);
@@ -213,7 +213,8 @@ static void chk_mode_args(struct kunit *test)
 	struct ib_device *dev = chk_begin(test, IB_MR_DMA_OFF);
 
 	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_set(dev, -1), -EINVAL);
-	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_set(dev, 3), -EINVAL);
+	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_set(dev, IB_MR_DMA_BOUNCE_STRICT + 1),
+			-EINVAL);
 	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_set(NULL, IB_MR_DMA_TRACK), -ENODEV);
 	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_get(NULL), -ENODEV);
 	KUNIT_EXPECT_EQ(test, ib_mr_dma_check_get(dev), (int)IB_MR_DMA_OFF);

@@ -34,7 +34,7 @@ static void dma_names(struct kunit *test)
 {
 	struct ib_device *dev = ibt_dev(test);
 	struct page *page = alloc_pages(GFP_KERNEL, 1);
-	long unseen = ibmr_dma_unseen();
+	long unseen = ibmr_dma_unseen(dev);
 	struct scatterlist sg[2];
 	struct sg_table sgt = { .sgl = sg, .orig_nents = 2 };
 	u8 *buf;
@@ -78,7 +78,7 @@ static void dma_names(struct kunit *test)
 
 	/* What no map returned is an error on every device. */
 	KUNIT_EXPECT_NE(test, ib_dma_mapping_error(dev, DMA_MAPPING_ERROR), 0);
-	KUNIT_EXPECT_EQ(test, ibmr_dma_unseen(), unseen);
+	KUNIT_EXPECT_EQ(test, ibmr_dma_unseen(dev), unseen);
 	__free_pages(page, 1);
 }
 

@@ -251,7 +251,7 @@ static const char *const exports[] = {
 /* What is exported and is no call. */
 static bool is_data(const char *name)
 {
-	return !strcmp(name, "ib_mr_dma_checking") || !strcmp(name, "ib_mr_dma_unseen");
+	return !strcmp(name, "ib_mr_dma_checking") || !strcmp(name, "ib_mr_dma_param_ops");
 }
 
 static void print_call(const char *call)
