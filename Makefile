@@ -94,6 +94,9 @@ classic:
 dma-demo:
 	@KERNEL=$(DEMO_KERNEL) scripts/dma-demo
 
+dma-legal:
+	@KERNEL=$(DEMO_KERNEL) $(if $(SECS),SECS=$(SECS)) $(if $(SEED),SEED=$(SEED)) scripts/dma-legal
+
 races:
 	@scripts/setup
 	@scripts/races --kernel $(or $(KERNEL),6.1-kcsan) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
@@ -196,6 +199,7 @@ help:
 	@echo 'make classic           the consumers of the classic verbs, unchanged, on the stock kernel [KERNEL=6.1]'
 	@echo 'make demo2             the same between two guests on a wire, recorded, and cut in the middle [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
+	@echo 'make dma-legal         correct use of the DMA helpers, at random: the checker reports nothing [SECS=30] [SEED=n] [KERNEL=6.1]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]; SMP=2: waits for locks between CPUs'
 	@echo 'make races             everything at once on the same objects, under KCSAN [KERNEL=6.1-kcsan] [SEED=n] [ROUNDS=n]'
 	@echo 'make adversary         a hostile peer against every kind of memory [KERNEL=6.1]'
@@ -221,6 +225,6 @@ help:
 	@echo "next: make help"
 	@exit 2
 
-.PHONY: all modules install install-headers install-tools uninstall quick check check-all demo demo2 dma-demo bench races \
+.PHONY: all modules install install-headers install-tools uninstall quick check check-all demo demo2 dma-demo dma-legal bench races \
 	adversary fuzz soak coverage mutate removal rooms-check sparse abi-check ulp ulp-test install-test pictures docs docs-check deb dkms-test \
 	checkpatch clean help
