@@ -8,13 +8,14 @@ cd "$(dirname "$0")" || exit 2
 ko=./ib_mr_dma_bugs.ko
 dev=/sys/kernel/debug/ib_mr/devices/rxe0
 reports=/sys/kernel/debug/ib_mr/dma_reports
+hints=/sys/kernel/debug/ib_mr/dma_hints
 passed=0 failed=0
 
 tell() {	# true|false TEXT
 	if $1; then passed=$((passed + 1)); echo "ok - $2"; else failed=$((failed + 1)); echo "not ok - $2"; fi
 }
 
-# try MODE BUG: runs it; sets data (right, wrong or nothing) and names (of the faults reported)
+# try MODE BUG: runs it; sets data (right, wrong or nothing) and names (of the faults reported; ?name is a hint)
 try() {
 	echo "$1" > $dev/dma_check || return
 	echo > $reports
@@ -24,7 +25,8 @@ try() {
 	data=$(dmesg | sed -n "s/.*dma_bugs: bug=$2: data //p")
 	echo off > $dev/dma_check	# what was kept for late writes is looked at
 	sleep 1
-	names=$(sed -n 's/.* DMA: .*\[\([a-z_]*\)\]$/\1/p' $reports | sort -u | tr '\n' ' ')
+	names=$(sed -n 's/.* DMA: .*\[\([a-z_]*\)\]$/\1/p; s/.* DMA hint: .*\[\([a-z_]*\)\]$/?\1/p' $reports $hints |
+		sort -u | tr '\n' ' ')
 }
 
 # caught BUG MODE DATA NAME...: exactly these are reported, and the data are as said
@@ -51,8 +53,8 @@ caught sync_dir           track  right sync_dir
 caught unchecked          track  right unchecked
 caught on_stack           track  right on_stack
 caught leak               track  right leak
-caught no_sync_for_cpu    bounce wrong no_sync_cpu
-caught no_sync_for_device bounce wrong no_sync_dev
+caught no_sync_for_cpu    bounce wrong ?no_sync_cpu
+caught no_sync_for_device bounce wrong ?no_sync_dev
 caught write_after_sync   bounce wrong cpu_write
 caught stray              bounce right dev_outside
 caught late_write         bounce right dev_late
