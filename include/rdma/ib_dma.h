@@ -8,7 +8,7 @@
  * ib_dma_map_single_attrs(), ib_dma_map_page_attrs(), their unmaps, ib_dma_alloc_coherent(),
  * ib_dma_free_coherent(), ib_sg_dma_address() and ib_sg_dma_len().
  *
- * With no device checked (the default) a call costs up to five instructions more than the
+ * With no device checked (the default) a call costs up to four instructions more than the
  * kernel's own: a patched-out branch, and either one per-CPU count or one comparison.
  *
  * Every call here but ib_dma_alloc_coherent() (which obeys its gfp) and ib_mr_dma_check_set() may
@@ -173,10 +173,10 @@ static __always_inline void ib_mr_dma_plain_unmap_page(struct ib_device *dev, u6
 	this_cpu_add(ib_mr_dma_unseen_here.nr[ib_mr_dma_slot(dev)], n)
 
 /* With a real DMA path a map may fail, and then there is nothing to count. */
-static __always_inline u64 ib_mr_dma_counted(struct ib_device *dev, u64 addr, long n)
+static __always_inline u64 ib_mr_dma_counted(struct ib_device *dev, u64 addr)
 {
 	if (ib_uses_virt_dma(dev) || addr != DMA_MAPPING_ERROR)
-		ib_mr_dma_count(dev, n);
+		ib_mr_dma_count(dev, 1);
 	return addr;
 }
 
@@ -197,7 +197,7 @@ static __always_inline u64 ib_mr_dma_map_single(struct ib_device *dev, void *cpu
 	if (static_branch_unlikely(&ib_mr_dma_checking))
 		return ib_mr_dma_watched(__ib_mr_dma_map_single(dev, cpu_addr, size, dir, attrs,
 								THIS_MODULE));
-	return ib_mr_dma_counted(dev, ib_mr_dma_plain_map(dev, cpu_addr, size, dir, attrs), 1);
+	return ib_mr_dma_counted(dev, ib_mr_dma_plain_map(dev, cpu_addr, size, dir, attrs));
 }
 
 static __always_inline void ib_mr_dma_unmap_single(struct ib_device *dev, u64 addr, size_t size,
@@ -208,7 +208,7 @@ static __always_inline void ib_mr_dma_unmap_single(struct ib_device *dev, u64 ad
 		barrier();
 		return;
 	}
-	ib_mr_dma_counted(dev, addr, -1);
+	ib_mr_dma_count(dev, -1);
 	ib_mr_dma_plain_unmap(dev, addr, size, dir, attrs);
 }
 
@@ -219,8 +219,8 @@ static __always_inline u64 ib_mr_dma_map_page(struct ib_device *dev, struct page
 	if (static_branch_unlikely(&ib_mr_dma_checking))
 		return ib_mr_dma_watched(__ib_mr_dma_map_page(dev, page, offset, size, dir, attrs,
 							      THIS_MODULE));
-	return ib_mr_dma_counted(dev, ib_mr_dma_plain_map_page(dev, page, offset, size, dir, attrs),
-				 1);
+	return ib_mr_dma_counted(dev, ib_mr_dma_plain_map_page(dev, page, offset, size, dir,
+							       attrs));
 }
 
 static __always_inline void ib_mr_dma_unmap_page(struct ib_device *dev, u64 addr, size_t size,
@@ -231,7 +231,7 @@ static __always_inline void ib_mr_dma_unmap_page(struct ib_device *dev, u64 addr
 		barrier();
 		return;
 	}
-	ib_mr_dma_counted(dev, addr, -1);
+	ib_mr_dma_count(dev, -1);
 	ib_mr_dma_plain_unmap_page(dev, addr, size, dir, attrs);
 }
 
@@ -244,6 +244,11 @@ static __always_inline int ib_mr_dma_map_sg(struct ib_device *dev, struct scatte
 	if (static_branch_unlikely(&ib_mr_dma_checking))
 		return ib_mr_dma_watched(__ib_mr_dma_map_sg(dev, sg, nents, dir, attrs,
 							    THIS_MODULE));
+	if (ib_uses_virt_dma(dev)) {	/* cannot fail, but for a list of no entries */
+		if (nents)
+			ib_mr_dma_count(dev, 1);
+		return ib_dma_virt_map_sg(dev, sg, nents);
+	}
 	n = ib_dma_map_sg_attrs(dev, sg, nents, dir, attrs);
 	if (n > 0)
 		ib_mr_dma_count(dev, 1);
