@@ -3,15 +3,18 @@
  * DMA checker: call chains.
  *
  * To walk a stack takes thousands of instructions, and a ULP maps from a handful of places. So the
- * chain of a call is walked once for each place and depth of the stack, kept, and shared by the
- * mappings that were made there: the same place reached in another way has mostly another depth. A
- * chain goes with its last mapping, once a module has gone and the table was emptied, because then
- * its addresses may become another module's. The kernel's stack depot would never give memory back.
+ * chain of a call is walked once, kept, and shared by the mappings that were made the same way.
+ * Whether it is the same way is told by the place of the call, and by a hash of what lies above it
+ * on the stack and looks like a return address. Old ones, which nobody overwrote, can only make two
+ * chains of one. A chain goes with its last mapping, once a module has gone and the table was
+ * emptied, because then its addresses may become another module's. The kernel's stack depot would
+ * never give memory back.
  *
  * Any context; readers under RCU. Without memory, and beyond a limit, there is no chain, and a
  * report shows the place alone.
  */
 
+#include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/module.h>
 #include <linux/rculist.h>
@@ -22,6 +25,7 @@
 #include "dma/check.h"
 
 #define IBMR_DMA_CHAINS	2048
+#define IBMR_DMA_WORDS	128	/* of the stack that are looked at */
 
 static DEFINE_HASHTABLE(ibmr_dma_chains, 8);
 static unsigned int ibmr_dma_nchains;
@@ -56,26 +60,44 @@ void ibmr_dma_stack_save(struct ibmr_dma_stack *stack, unsigned long ip)
 	stack->nr = nr;
 }
 
-static struct ibmr_dma_chain *ibmr_dma_chain_find(unsigned long ip, unsigned long depth)
+static struct ibmr_dma_chain *ibmr_dma_chain_find(unsigned long ip, unsigned long way)
 {
 	struct ibmr_dma_chain *chain;
 
-	hash_for_each_possible_rcu(ibmr_dma_chains, chain, node, ip ^ depth)
-		if (chain->ip == ip && chain->depth == depth &&
+	hash_for_each_possible_rcu(ibmr_dma_chains, chain, node, ip ^ way)
+		if (chain->ip == ip && chain->way == way &&
 		    refcount_inc_not_zero(&chain->refs))
 			return chain;
 	return NULL;
 }
 
+/*
+ * How @ip was reached, as a number. Code of kernel and modules lies within 2 GiB, so what is as near
+ * to @ip may be a return address.
+ */
+static unsigned long ibmr_dma_way(unsigned long ip)
+{
+	const unsigned long *at = __builtin_frame_address(0);
+	unsigned long end = ALIGN((unsigned long)at + 1, THREAD_SIZE), word, way = 0;
+	unsigned int i;
+
+	for (i = 0; i < IBMR_DMA_WORDS && (unsigned long)(at + i) < end; i++) {
+		word = READ_ONCE_NOCHECK(at[i]);
+		if (!((word ^ ip) >> 31))
+			way = (way ^ word) * GOLDEN_RATIO_64;
+	}
+	return way;
+}
+
 /* How this call was reached, with a reference; or NULL. @ip: where the ULP made it. */
 struct ibmr_dma_chain *ibmr_dma_chain_get(unsigned long ip)
 {
-	unsigned long depth = (unsigned long)__builtin_frame_address(0) & (THREAD_SIZE - 1);
+	unsigned long way = ibmr_dma_way(ip);
 	struct ibmr_dma_chain *chain;
 	unsigned long flags;
 
 	rcu_read_lock();
-	chain = ibmr_dma_chain_find(ip, depth);
+	chain = ibmr_dma_chain_find(ip, way);
 	rcu_read_unlock();
 	if (likely(chain) || READ_ONCE(ibmr_dma_nchains) >= IBMR_DMA_CHAINS)
 		return chain;
@@ -83,12 +105,12 @@ struct ibmr_dma_chain *ibmr_dma_chain_get(unsigned long ip)
 	if (!chain)
 		return NULL;
 	chain->ip = ip;
-	chain->depth = depth;
+	chain->way = way;
 	refcount_set(&chain->refs, 2);
 	ibmr_dma_stack_save(&chain->stack, ip);
 	/* Another CPU may add the same meanwhile: then there are two of it. */
 	raw_spin_lock_irqsave(&ibmr_dma_chain_lock, flags);
-	hash_add_rcu(ibmr_dma_chains, &chain->node, ip ^ depth);
+	hash_add_rcu(ibmr_dma_chains, &chain->node, ip ^ way);
 	WRITE_ONCE(ibmr_dma_nchains, ibmr_dma_nchains + 1);
 	raw_spin_unlock_irqrestore(&ibmr_dma_chain_lock, flags);
 	return chain;

@@ -37,10 +37,10 @@ struct ibmr_dma_stack {
 
 /**
  * struct ibmr_dma_chain - a call chain, shared by all calls that came that way
- * @node: in the table, by @ip and @depth
+ * @node: in the table, by @ip and @way
  * @refs: the table's, and one of each mapping
  * @ip: where in the ULP the call was made
- * @depth: of the stack there; the same place reached in another way has mostly another one
+ * @way: a hash of how it was reached
  * @rcu: for the table's readers
  * @stack: the frames
  */
@@ -48,7 +48,7 @@ struct ibmr_dma_chain {
 	struct hlist_node node;
 	refcount_t refs;
 	unsigned long ip;
-	unsigned long depth;
+	unsigned long way;
 	struct rcu_head rcu;
 	struct ibmr_dma_stack stack;
 };

@@ -283,7 +283,7 @@ static noinline void chk_no_sync_cpu(struct chk *c)
 	u64 addr = chk_map(c->test, c->dev, c->buf, 256, DMA_FROM_DEVICE);
 	u8 *p = (u8 *)(uintptr_t)addr;
 
-	p[9] = 0x44;
+	p[9]++;
 	if (!c->wrong)
 		ib_dma_sync_single_for_cpu(c->dev, addr, 256, DMA_FROM_DEVICE);
 	ib_dma_sync_single_for_device(c->dev, addr, 256, DMA_FROM_DEVICE);
