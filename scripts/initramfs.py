@@ -143,6 +143,18 @@ def modprobe_order(kernel, name):
     return [Path(line.split()[1]) for line in done.stdout.splitlines() if line.startswith('insmod')]
 
 
+def hard_dependencies(kernel, path):
+    """PATH and the modules whose symbols it needs, at any distance. What modprobe loads beyond these is wished for, not needed:
+    a faster checksum, for example, which only some CPUs have."""
+    folder = Path(kernel['MODROOT'], 'lib/modules', kernel['RELEASE'])
+    wanted = f'{path.relative_to(folder)}:'
+    with open(folder / 'modules.dep', encoding='utf-8') as f:
+        for line in f:
+            if line.startswith(wanted):
+                return {path, *(folder / name for name in line.split()[1:])}
+    return {path}
+
+
 def nic(kernel):
     """QEMU's name for a NIC that the kernel has a driver of."""
     for driver, device in NICS.items():

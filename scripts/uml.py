@@ -22,7 +22,7 @@ DEFAULT_MEM = 2048      # MiB; what is not touched takes none from the host
 
 def check(args):
     """Refuses what only QEMU can do."""
-    for option, given in (('--icount', args.icount), ('--link', args.link)):
+    for option, given in (('--icount', args.icount), ('--link', args.link), ('--disk', args.disk), ('--shell', args.shell)):
         if given:
             raise Problem(f'{option} is not for {args.kernel}, which is no machine\nnext: take another kernel: scripts/kernel list')
 
