@@ -97,6 +97,9 @@ dma-demo:
 dma-legal:
 	@KERNEL=$(DEMO_KERNEL) $(if $(SECS),SECS=$(SECS)) $(if $(SEED),SEED=$(SEED)) scripts/dma-legal
 
+mainline:
+	@scripts/mainline --kernel $(DEMO_KERNEL) $(foreach u,$(ULP),--ulp $u)
+
 races:
 	@scripts/setup
 	@scripts/races --kernel $(or $(KERNEL),6.1-kcsan) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
@@ -176,7 +179,7 @@ dkms-test:
 
 checkpatch:
 	@scripts/setup
-	@src=$$(scripts/kernel source 6.1) && git ls-files '*.c' '*.h' ':!tests/user' ':!include/trace' | \
+	@src=$$(scripts/kernel source 6.1) && git ls-files '*.c' '*.h' ':!tests/user' ':!tests/mainline' ':!include/trace' | \
 		xargs perl $$src/scripts/checkpatch.pl --no-tree --terse --quiet --no-summary --file --strict \
 		--ignore $(CHECKPATCH_NOT)
 
@@ -200,6 +203,7 @@ help:
 	@echo 'make demo2             the same between two guests on a wire, recorded, and cut in the middle [KERNEL=6.1]'
 	@echo 'make dma-demo          a ULP with DMA bugs, each caught by name [KERNEL=6.1]'
 	@echo 'make dma-legal         correct use of the DMA helpers, at random: the checker reports nothing [SECS=30] [SEED=n] [KERNEL=6.1]'
+	@echo 'make mainline          mainline'\''s own RDMA drivers under the DMA checker [ULP="nvme nfs rnbd"]'
 	@echo 'make bench             costs, counted in instructions [KERNEL=6.1]; SMP=2: waits for locks between CPUs'
 	@echo 'make races             everything at once on the same objects, under KCSAN [KERNEL=6.1-kcsan] [SEED=n] [ROUNDS=n]'
 	@echo 'make adversary         a hostile peer against every kind of memory [KERNEL=6.1]'
@@ -225,6 +229,6 @@ help:
 	@echo "next: make help"
 	@exit 2
 
-.PHONY: all modules install install-headers install-tools uninstall quick check check-all demo demo2 dma-demo dma-legal bench races \
+.PHONY: all modules install install-headers install-tools uninstall quick check check-all demo demo2 dma-demo dma-legal mainline bench races \
 	adversary fuzz soak coverage mutate removal rooms-check sparse abi-check ulp ulp-test install-test pictures docs docs-check deb dkms-test \
 	checkpatch clean help
