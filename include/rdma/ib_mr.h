@@ -9,7 +9,7 @@
  *
  * A handle (struct ib_mr *) returned from here is a shell: its lkey, rkey, iova, length, pd and
  * device may be read, nothing of it may be written, and it may not be given to a function of
- * ib_core.
+ * ib_core: <rdma/ib_mr_guard.h> refuses that.
  */
 #ifndef _RDMA_IB_MR_H
 #define _RDMA_IB_MR_H
@@ -78,6 +78,7 @@ struct ib_mr_attr {
 	X(NULL_ARG,         -EINVAL,     "an argument that is needed is NULL") \
 	X(USER_PD,          -EPERM,      "the protection domain belongs to user space") \
 	X(FOREIGN_MR,       -EINVAL,     "the handle is not one of ib_mr's") \
+	X(OUR_MR,           -EINVAL,     "the core cannot use a handle of ib_mr's") \
 	X(DEREG_TWICE,      -EINVAL,     "the handle was deregistered before") \
 	X(WRONG_KIND,       -EINVAL,     "this kind of region cannot do that") \
 	X(OTHER_DEVICE,     -EINVAL,     "the objects are of different devices") \
@@ -152,6 +153,7 @@ struct ib_mr_attr {
 	X(TOO_MANY_PAGES,   -EMSGSIZE,   "more pages than the object's capacity") \
 	X(FMR_ARGS,         -EINVAL,     "an FMR attribute is out of range") \
 	X(MAX_MAPS,         -EINVAL,     "the FMR was mapped max_maps times since the last unmap") \
+	X(UNMAP_TWICE,      -EINVAL,     "the FMR was released before, and was not mapped since") \
 	X(FMR_MAPPED,       -EBUSY,      "the FMR is mapped") \
 	X(MW_PD,            -EINVAL, \
 	  "queue pair, window and region are not of one protection domain (C10-72)") \
@@ -168,7 +170,11 @@ struct ib_mr_attr {
 	X(MW_TYPE1_INV,     -EINVAL,     "a type 1 window cannot be invalidated (o10-37.2.26)") \
 	X(MW_TYPE,          -EINVAL,     "no such window type") \
 	X(MW_QP_STATE,      -EINVAL,     "the queue pair is not ready to send") \
-	X(MW_SQ_FULL,       -ENOMEM,     "the send queue has no room for the bind")
+	X(MW_SQ_FULL,       -ENOMEM,     "the send queue has no room for the bind") \
+	X(MW_NO_SLOT,       -ENOMEM, \
+	  "too many signalled binds are under way at this moment; more can be a moment later") \
+	X(MW_PROVIDING,     -ENOMEM, \
+	  "the first bind of this size or these rights: what it takes is being made, bind again")
 
 enum ib_mr_reason {
 #define IB_MR_REASON_ENUM(name, err, text) IB_MR_WHY_##name,
@@ -255,6 +261,7 @@ DEFINE_FREE(ib_dereg_mr, struct ib_mr *, if (!IS_ERR_OR_NULL(_T)) ib_mr_dereg(_T
 #endif
 
 #include <rdma/ib_mr_arena.h>
+#include <rdma/ib_mr_guard.h>
 #include <rdma/ib_mr_mw.h>
 
 #define ib_dereg_mr(mr)		ib_mr_dereg(mr)

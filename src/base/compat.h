@@ -32,23 +32,13 @@
 #endif
 
 /*
- * Grace periods in which every task has left the CPU by itself. Without the option 6.1 does not
- * link; from 6.5 on call_rcu_tasks() would quietly be call_rcu(), which is too short where tasks
- * are preempted.
- */
-#ifndef CONFIG_TASKS_RCU
-#error "ib_mr needs a kernel with CONFIG_TASKS_RCU (since 6.8: CONFIG_NEED_TASKS_RCU and PREEMPTION)"
-#endif
-
-/*
  * What a module was loaded with, while the kernel has not parsed it yet: on 6.1 KUnit runs a
- * module's suites that early. NULL once it is parsed, as it is elsewhere, and where @mod is NULL,
- * since the caller is built in; 7.3 does not keep it.
+ * module's suites that early. NULL once it is parsed, as it is elsewhere; 7.3 does not keep it.
  */
 static inline const char *ibmr_unparsed_args(const struct module *mod)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
-	return mod && mod->state == MODULE_STATE_COMING ? mod->args : NULL;
+	return mod->state == MODULE_STATE_COMING ? mod->args : NULL;
 #else
 	return NULL;
 #endif
@@ -92,6 +82,12 @@ static inline void ibmr_debugfs_change_name(struct dentry *dentry, struct dentry
 
 /* Live maps with larger blocks would make such a driver allocate where it must not. */
 #define IBMR_LIVE_MAX_SHIFT		(IBMR_DRIVER_KEEPS_PAGES ? PAGE_SHIFT : 30)
+
+/* log2 of the largest block for a live map that divides all that was ored to @bits. */
+static inline unsigned int ibmr_live_block(u64 bits)
+{
+	return __ffs64(bits | BIT_ULL(IBMR_LIVE_MAX_SHIFT));
+}
 
 /* Soft RoCE works in tasklets up to 6.4, on the CPU that asks for it; then in a workqueue. */
 #define IBMR_DRIVER_WORKQUEUE		(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0))

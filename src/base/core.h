@@ -43,6 +43,7 @@ extern bool ibmr_unloading;
  * @pds: PD states by address of the ib_pd
  * @mag_lock: guards what follows it
  * @mags: magazines
+ * @shared_mags: those that are shared, by rights, capacity and flags
  * @windows: memory windows
  * @pools: FMR pools
  * @last_nr: number of the last thing put into one of these lists
@@ -79,6 +80,7 @@ struct ibmr_dev {
 	DECLARE_HASHTABLE(pds, 6);
 	struct mutex mag_lock;
 	struct list_head mags;
+	DECLARE_HASHTABLE(shared_mags, 5);
 	struct list_head windows;
 	struct list_head pools;
 	unsigned int last_nr;

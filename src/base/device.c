@@ -420,6 +420,7 @@ static int ibmr_add_one(struct ib_device *device)
 	mutex_init(&dev->mag_lock);
 	ibmr_keys_init(dev);
 	INIT_LIST_HEAD(&dev->mags);
+	hash_init(dev->shared_mags);
 	INIT_LIST_HEAD(&dev->windows);
 	INIT_LIST_HEAD(&dev->pools);
 	BUILD_BUG_ON(ARRAY_SIZE(dev->keys) != IBMR_KEY_SLOTS);

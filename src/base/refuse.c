@@ -109,6 +109,8 @@ static bool callers_mistake(enum ib_mr_reason why)
 	case IB_MR_WHY_ARENA_FULL:
 	case IB_MR_WHY_RUNS_FULL:
 	case IB_MR_WHY_MW_SQ_FULL:
+	case IB_MR_WHY_MW_NO_SLOT:
+	case IB_MR_WHY_MW_PROVIDING:
 	case IB_MR_WHY_MEMLOCK:		/* said once, with its numbers, by mr/pin.c */
 		return false;
 	default:

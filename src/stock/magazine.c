@@ -95,6 +95,8 @@ bool ibmr_map_fails(void)
 /* More than what was promised. MRs with a large list are dear, so just enough to move them. */
 static unsigned int margin(const struct ibmr_mag *mag)
 {
+	if (mag->flags & IBMR_MAG_NO_MARGIN)
+		return 0;
 	return max(mag->capacity > IBMR_LIVE_PAGES ? 2U : 16U, mag->promised / 4);
 }
 
@@ -208,7 +210,7 @@ static void plan(struct ibmr_mag *mag, struct ibmr_stack *again, struct ibmr_sta
 	}
 	have = mag->stock.nr + again->nr + exchange->nr;
 	if (have < mag->low || mag->empties != seen) {
-		set_target(mag, mag->target + max(margin(mag), mag->target / 4));
+		set_target(mag, mag->target + max3(1U, margin(mag), mag->target / 4));
 		while (have < 2 * mag->low && (a = ibmr_stack_pop(&mag->retired))) {
 			ibmr_stack_push(exchange, a);
 			have++;
@@ -473,29 +475,44 @@ void ibmr_mag_destroy(struct ibmr_mag *mag)
 	ibmr_mag_drop(mag);
 }
 
-/* The magazine of just this kind that all share; made when there is none. */
-struct ibmr_mag *ibmr_mag_get_shared(struct ibmr_dev *dev, int access, unsigned int capacity,
-				     unsigned int flags)
+static u32 shared_key(int access, unsigned int capacity, unsigned int flags)
+{
+	return capacity ^ (u32)access << 20 ^ flags << 28;
+}
+
+/* One more user of the magazine of just this kind that all share; NULL when there is none. */
+struct ibmr_mag *ibmr_mag_find_shared(struct ibmr_dev *dev, int access, unsigned int capacity,
+				      unsigned int flags)
 {
 	struct ibmr_mag *mag, *found = NULL;
 
 	mutex_lock(&dev->mag_lock);
-	list_for_each_entry(mag, &dev->mags, listed.entry) {
-		if (!mag->shared || mag->access != access || mag->capacity != capacity ||
-		    mag->flags != flags)
+	hash_for_each_possible(dev->shared_mags, mag, shared_node,
+			       shared_key(access, capacity, flags)) {
+		if (mag->access != access || mag->capacity != capacity || mag->flags != flags)
 			continue;
 		WRITE_ONCE(mag->shared, mag->shared + 1);
 		found = mag;
 		break;
 	}
 	mutex_unlock(&dev->mag_lock);
-	if (found)
-		return found;
+	return found;
+}
+
+/* The same; made when there is none. */
+struct ibmr_mag *ibmr_mag_get_shared(struct ibmr_dev *dev, int access, unsigned int capacity,
+				     unsigned int flags)
+{
+	struct ibmr_mag *mag = ibmr_mag_find_shared(dev, access, capacity, flags);
+
+	if (mag)
+		return mag;
 	mag = ibmr_mag_create(dev, access, capacity, flags);
 	if (mag) {
 		/* Two made at the same time both live on; that costs a second stock and no more. */
 		mutex_lock(&dev->mag_lock);
 		WRITE_ONCE(mag->shared, 1);
+		hash_add(dev->shared_mags, &mag->shared_node, shared_key(access, capacity, flags));
 		mutex_unlock(&dev->mag_lock);
 	}
 	return mag;
@@ -509,6 +526,8 @@ void ibmr_mag_put_shared(struct ibmr_mag *mag)
 	mutex_lock(&mag->dev->mag_lock);
 	WRITE_ONCE(mag->shared, mag->shared - 1);
 	last = !mag->shared;
+	if (last)
+		hash_del(&mag->shared_node);
 	mutex_unlock(&mag->dev->mag_lock);
 	if (last)
 		ibmr_mag_destroy(mag);

@@ -51,6 +51,7 @@ struct ibmr_armed {
 
 #define IBMR_MAG_AT_ONCE	BIT(0)	/* re-key without quarantine */
 #define IBMR_MAG_OWN_SGL	BIT(1)	/* a scatterlist of the whole capacity with each MR */
+#define IBMR_MAG_NO_MARGIN	BIT(2)	/* just what was promised; more when it was not enough */
 
 struct ibmr_stack {
 	struct ibmr_armed *head;
@@ -94,7 +95,8 @@ struct ibmr_stack {
  * @access: rights every MR is armed with
  * @capacity: pages of PAGE_SIZE in each
  * @flags: IBMR_MAG_*
- * @shared: users, where it is in dev->mags for all to find. Changed under mag_lock; read without it
+ * @shared_node: in dev->shared_mags, where all find it, if it is shared
+ * @shared: users, if it is. Changed under mag_lock; read without it
  *          to size the stock, where one more or less does no harm
  * @listed: in dev->mags; its number there is what people know it by
  * @work: worker
@@ -134,6 +136,7 @@ struct ibmr_mag {
 	int access;
 	unsigned int capacity;
 	unsigned int flags;
+	struct hlist_node shared_node;
 	unsigned int shared;
 	struct ibmr_listed listed;
 	struct work_struct work;
@@ -175,6 +178,8 @@ struct ibmr_mag *ibmr_mag_create(struct ibmr_dev *dev, int access, unsigned int 
 void ibmr_mag_destroy(struct ibmr_mag *mag);					/* sleeps */
 struct ibmr_mag *ibmr_mag_get_shared(struct ibmr_dev *dev, int access, unsigned int capacity,
 				     unsigned int flags);			/* sleeps */
+struct ibmr_mag *ibmr_mag_find_shared(struct ibmr_dev *dev, int access, unsigned int capacity,
+				      unsigned int flags);
 void ibmr_mag_put_shared(struct ibmr_mag *mag);					/* sleeps */
 int ibmr_mag_promise(struct ibmr_mag *mag, unsigned int more);			/* sleeps */
 void ibmr_mag_unpromise(struct ibmr_mag *mag, unsigned int fewer);
