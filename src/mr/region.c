@@ -420,7 +420,6 @@ struct ib_mr *ibmr_region_create(struct ibmr_pd *ipd, struct ibmr_mem *mem, u64 
 	spin_lock(&ipd->list_lock);
 	list_add_tail(&region->entry, &ipd->regions);
 	spin_unlock(&ipd->list_lock);
-	ibmr_window_provision(region);
 	trace_ib_mr_registered(dev->name, region->reg);
 	return &region->mr;
 
@@ -545,8 +544,7 @@ int ib_mr_dereg(struct ib_mr *mr)
 	region->died = ktime_get();
 	ipd = region->ipd;
 	region->ipd = NULL;
-	provision = region->provision;
-	region->provision = NULL;
+	provision = ibmr_region_take_provision(region);
 	ibmr_handle_bury(region);
 	ibmr_pd_put(ipd);
 	ibmr_region_unlock(region);

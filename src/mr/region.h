@@ -69,7 +69,7 @@ enum ibmr_region_state { IBMR_LIVE, IBMR_ORPHAN, IBMR_DEAD };
  * @windows: bound windows; negative while no window may be bound
  * @changing: a re-registration is under way, and has seen to it that no window is bound
  * @windowed: a window was bound since it was registered, see ibmr_region_fence()
- * @provision: stocks for large windows on it, or NULL
+ * @provision: stocks for large windows on it, or NULL; see there
  * @entry: in ipd->regions while live; among the dead thereafter
  * @died: when it was deregistered
  * @last_lkey: the key it had then
@@ -134,12 +134,19 @@ void ibmr_regions_orphan(struct ibmr_pd *ipd);
 bool ibmr_regions_agree(struct ibmr_dev *dev);
 
 /*
- * What src/mw does for a region, which knows its windows by their number alone: provide for binds
- * (returns what was provided before, to be given back), give that back, and wait for packets that
- * were let in by windows. All may sleep.
+ * What src/mw does for a region, which knows its windows by their number alone: give back what
+ * binds had provided for it, and wait for packets that were let in by windows. Both may sleep.
  */
-struct ibmr_provision *ibmr_window_provision(struct ibmr_region *region);
 void ibmr_window_unprovision(struct ibmr_provision *old);
 void ibmr_windows_fence(struct ibmr_region *region);
+
+/* Nobody is bound to the region, its lock is held. To be given to ibmr_window_unprovision(). */
+static inline struct ibmr_provision *ibmr_region_take_provision(struct ibmr_region *region)
+{
+	struct ibmr_provision *p = region->provision;
+
+	WRITE_ONCE(region->provision, NULL);
+	return p;
+}
 
 #endif /* IBMR_REGION_H */

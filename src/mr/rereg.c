@@ -224,7 +224,7 @@ int ib_rereg_phys_mr(struct ib_mr *mr, int mr_rereg_mask, struct ib_pd *pd,
 	if (!why) {
 		swap(w.ipd, region->ipd);
 		commit(region, w.ipd, new);
-		old_provision = ibmr_window_provision(region);
+		old_provision = ibmr_region_take_provision(region);
 	} else if (new) {
 		if (w.moves)
 			ibmr_limit_uncharge(w.ipd, ibmr_reg_pinned(new));

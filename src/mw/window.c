@@ -18,8 +18,8 @@
  * deregistering or re-registering the region, whose memory may be given away then.
  *
  * Stocks carry windows of 256 blocks. How long that is depends on the memory: contiguous memory
- * comes in large blocks, on kernels whose driver takes those live. For a region with MW_BIND that
- * has more blocks than that, a stock of its own is made when it is registered.
+ * comes in large blocks, on kernels whose driver takes those live. What is larger, or of rights
+ * that nobody asked for before, is refused once and made meanwhile (provide.c).
  */
 
 #include <linux/mm.h>
@@ -54,20 +54,6 @@ struct binding {
 static struct ibmr_window *to_window(struct ib_mw *mw)
 {
 	return container_of(mw, struct ibmr_window, mw);
-}
-
-/* Index of a set of remote rights, and back. */
-static unsigned int window_set(int access)
-{
-	return (access & IB_ACCESS_REMOTE_READ ? 1 : 0) |
-	       (access & IB_ACCESS_REMOTE_WRITE ? 2 : 0) |
-	       (access & IB_ACCESS_REMOTE_ATOMIC ? 4 : 0);
-}
-
-static int set_rights(unsigned int set)
-{
-	return (set & 1 ? IB_ACCESS_REMOTE_READ : 0) | (set & 2 ? IB_ACCESS_REMOTE_WRITE : 0) |
-	       (set & 4 ? IB_ACCESS_REMOTE_ATOMIC : 0);
 }
 
 /* --- rules --- */
@@ -123,17 +109,14 @@ static enum ib_mr_reason check_bind(struct ibmr_window *w, struct ib_qp *qp,
 	b->addr = info->addr;
 	b->length = info->length;
 	b->iova = info->mw_access_flags & IB_ZERO_BASED ? 0 : info->addr;
-	b->set = window_set(info->mw_access_flags);
+	/* The region's own iova is congruent to its memory. */
+	if (offset_in_page(b->iova ^ b->addr))
+		return IB_MR_WHY_ZERO_BASED_ALIGN;
+	b->set = ibmr_window_set(info->mw_access_flags);
 	return IB_MR_WHY_OK;
 }
 
 /* --- mapping; with interrupts off --- */
-
-static unsigned int largest_block(u64 bits)
-{
-	bits |= BIT_ULL(IBMR_LIVE_MAX_SHIFT);
-	return __ffs64(bits);
-}
 
 static u64 count_blocks(const struct scatterlist *sgl, unsigned int nents, unsigned int shift)
 {
@@ -163,34 +146,53 @@ static bool window_sg(struct binding *b, struct scatterlist *sgl, unsigned int m
 	b->nents = ibmr_pagevec_slice(pv, off, b->length, sgl, max, &inner);
 	if (!b->nents)
 		return false;
-	b->shift = largest_block(inner | (b->iova ^ sg_dma_address(sgl)));
+	b->shift = ibmr_live_block(inner | (b->iova ^ sg_dma_address(sgl)));
 	b->blocks = count_blocks(sgl, b->nents, b->shift);
 	return true;
+}
+
+/* The stock that carries it; @large: the common one does not. NULL: why not is in *@why. */
+static struct ibmr_mag *stock_for(struct ibmr_window *w, struct binding *b, bool large,
+				  enum ib_mr_reason *why)
+{
+	const struct ibmr_provision *own = NULL;
+	struct ibmr_mag *const *at = &w->mag[b->set];
+	struct ibmr_mag *mag = NULL;
+
+	if (large) {
+		/* Pairs with the store in provide.c, which comes when what is in it is ready. */
+		own = smp_load_acquire(&b->region->provision);
+		at = own ? &own->mag[b->set] : NULL;
+	}
+	if (at)
+		mag = smp_load_acquire(at);	/* the same */
+	if (mag)
+		return mag;
+	*why = IB_MR_WHY_TOO_MANY_PAGES;
+	if (large && (!b->reg->mem || !(b->reg->access & IB_ACCESS_MW_BIND) ||
+		      (own && !own->blocks)))
+		return NULL;
+	ibmr_window_want(w, large ? b->region : NULL, b->set);
+	*why = IB_MR_WHY_MW_PROVIDING;
+	return NULL;
 }
 
 /* An MR mapped to what was worked out, parked; in *@armed. */
 static enum ib_mr_reason map_window(struct ibmr_window *w, struct binding *b,
 				    struct scatterlist *scratch, struct ibmr_armed **armed)
 {
-	const struct ibmr_provision *own = b->region->provision;
-	struct ibmr_mag *mag = w->mag[b->set];
 	enum ib_mr_reason why = IB_MR_WHY_OK;
 	struct scatterlist *sgl = scratch;
 	struct ibmr_armed *a;
+	struct ibmr_mag *mag;
 	bool fits;
 
 	fits = window_sg(b, scratch, IBMR_LIVE_PAGES);
-	if (fits && b->shift < PAGE_SHIFT)
-		return IB_MR_WHY_ZERO_BASED_ALIGN;
-	if (!fits || b->blocks > mag->capacity) {
-		if (!own)
-			return IB_MR_WHY_TOO_MANY_PAGES;
-		mag = own->mag[b->set];
-		if (!mag)
-			return IB_MR_WHY_NO_MEMORY;
-		if (fits && b->blocks > mag->capacity)
-			return IB_MR_WHY_TOO_MANY_PAGES;
-	}
+	mag = stock_for(w, b, !fits || b->blocks > IBMR_WINDOW_PAGES, &why);
+	if (!mag)
+		return why;
+	if (fits && b->blocks > mag->capacity)
+		return IB_MR_WHY_TOO_MANY_PAGES;
 
 	spin_lock(&mag->lock);
 	a = mag->gone ? NULL : ibmr_mag_take(mag);
@@ -202,8 +204,6 @@ static enum ib_mr_reason map_window(struct ibmr_window *w, struct binding *b,
 		fits = sgl && window_sg(b, sgl, mag->capacity);
 		if (!fits || b->blocks > mag->capacity)
 			why = IB_MR_WHY_TOO_MANY_PAGES;
-		if (fits && b->shift < PAGE_SHIFT)
-			why = IB_MR_WHY_ZERO_BASED_ALIGN;
 	}
 	if (!why && !ibmr_should_fail(IBMR_FAULT_DEVICE) &&
 	    ibmr_live_map(a->drv, sgl, b->nents, b->length, b->iova, b->shift)) {
@@ -383,6 +383,8 @@ static int do_bind(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_i
 	enum ib_mr_reason why;
 	unsigned long flags;
 
+	if (IS_ERR_OR_NULL(qp) || IS_ERR_OR_NULL(mw) || !info)
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "bind of a window");
 	scratch = ibmr_live_begin(&flags);
 	spin_lock(&w->lock);
 	if (READ_ONCE(w->ipd->dev->gone)) {	/* removal waits for us if it is not */
@@ -430,13 +432,13 @@ static int do_bind(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_i
  * (C10-72 to C10-75, o10-36.2.2) are checked here and not by the device later. A signalled bind
  * takes a place in the send queue and completes in order, as IB_WC_BIND_MW; when it is flushed the
  * window is unbound. One that is not signalled posts nothing, so on a queue pair made with
- * IB_SIGNAL_ALL_WR the flag has to be given where a completion is waited for. A queue pair is to be
- * drained before it is destroyed: a completion that never came keeps one of the window's four.
+ * IB_SIGNAL_ALL_WR the flag has to be given where a completion is waited for.
  *
  * Context: any, interrupts off included; does not sleep or allocate.
- * Return: 0; -EINVAL for a rule (its reason is counted); -ENOMEM when the send queue is full, four
- * signalled binds of the window are under way, or no armed MR of these rights is left at this
- * moment; -EMSGSIZE for more pages than any stock carries, see ib_alloc_mw(); -ENODEV.
+ * Return: 0; -EINVAL for a rule (its reason is counted) or a NULL; -ENOMEM when the send queue is
+ * full, when at this moment no armed MR of these rights is left (NO_MEMORY) or no more completions
+ * can be carried (MW_NO_SLOT), and once for what is made on first use (MW_PROVIDING, see
+ * ib_alloc_mw()); -EMSGSIZE for more pages than any stock carries; -ENODEV.
  */
 int ib_mr_bind_mw(struct ib_qp *qp, struct ib_mw *mw, const struct ib_mw_bind_info *info,
 		  u64 wr_id, int send_flags)
@@ -459,6 +461,8 @@ EXPORT_SYMBOL(ib_mr_bind_mw);
  */
 int ib_mr_post_bind_mw(struct ib_qp *qp, struct ib_bind_mw_wr *wr)
 {
+	if (unlikely(!wr))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	return do_bind(qp, wr->mw, &wr->bind_info, wr->wr.wr_id, wr->wr.send_flags, IB_MW_TYPE_2,
 		       &wr->rkey);
 }
@@ -480,38 +484,6 @@ bool ibmr_window_freed(struct ibmr_window *w, const struct ibmr_armed *a)
 
 /* --- life; process context --- */
 
-static void put_stocks(struct ibmr_window *w)
-{
-	unsigned int set;
-
-	for (set = 1; set < IBMR_WINDOW_SETS; set++)
-		if (w->mag[set]) {
-			ibmr_mag_unpromise(w->mag[set], w->promised & BIT(set) ? 1 : 0);
-			ibmr_mag_put_shared(w->mag[set]);
-		}
-}
-
-/*
- * A window may be bound with any set of rights, but only one at a time. Every window has an MR that
- * can be read and written, and every other one an MR for each right alone: two for a window, and
- * demand does the rest.
- */
-static int get_stocks(struct ibmr_window *w, unsigned int nth)
-{
-	struct ibmr_dev *dev = w->ipd->dev;
-	unsigned int set;
-
-	for (set = 1; set < IBMR_WINDOW_SETS; set++) {
-		bool mine = set == 3 || set == 1 + (nth & 1);
-
-		w->mag[set] = ibmr_mag_get_shared(dev, set_rights(set), IBMR_WINDOW_PAGES, 0);
-		if (!w->mag[set] || ibmr_mag_promise(w->mag[set], mine))
-			return -ENOMEM;
-		w->promised |= mine ? BIT(set) : 0;
-	}
-	return 0;
-}
-
 /**
  * ib_alloc_mw() - make a memory window
  * @pd: kernel PD
@@ -520,7 +492,8 @@ static int get_stocks(struct ibmr_window *w, unsigned int nth)
  * It has a key, and grants nothing until it is bound. It can be bound to 256 blocks, or to the
  * whole of a region that was registered with IB_ACCESS_MW_BIND. Blocks are as large as the memory
  * allows, and pages where it is not congruent to the address, as in a zero-based window, and on
- * kernels from 6.3.
+ * kernels from 6.3. What the first bind to more blocks, or the first with atomic rights, needs is
+ * not there yet: that bind is refused (IB_MR_WHY_MW_PROVIDING), and may be made again.
  *
  * Context: process, may sleep.
  * Return: the window, to be given to ib_dealloc_mw(); ERR_PTR(-ENOSYS) on a device that cannot,
@@ -534,6 +507,7 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 	struct ibmr_pd *ipd;
 	struct ibmr_dev *dev;
 	unsigned int noio;
+	bool joined = false;
 	int err;
 
 	might_sleep();
@@ -557,8 +531,9 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 	w->mw.type = type;
 	spin_lock_init(&w->lock);
 	w->ipd = ipd;		/* with the user that ibmr_enter() counted */
-	w->carriers = ibmr_carriers_new(w);
-	if (!w->carriers || get_stocks(w, atomic_read(&dev->nr_windows)))
+	INIT_WORK(&w->provide, ibmr_window_provide);
+	joined = !ibmr_carriers_join(w);
+	if (!joined || ibmr_window_get_stocks(w, atomic_read(&dev->nr_windows)))
 		goto refuse;
 	/* Until it is bound, a key that is nobody's: the carrier is never registered. */
 	w->mw.rkey = dev->carrier->rkey;
@@ -573,9 +548,9 @@ refuse:
 	err = ibmr_refuse(dev, why, "%s(type %d)", __func__, type);
 	ibmr_exit(ipd, noio);
 	if (w) {
-		put_stocks(w);
-		if (w->carriers)
-			ibmr_carriers_part(w->carriers);
+		ibmr_window_put_stocks(w);
+		if (joined)
+			ibmr_carriers_part(w);
 		kfree(w);
 	}
 	return ERR_PTR(err);
@@ -607,6 +582,7 @@ int ib_dealloc_mw(struct ib_mw *mw)
 		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	w = to_window(mw);
 	dev = w->ipd->dev;
+	ibmr_window_want_no_more(w);
 	noio = ibmr_dev_hold(dev);
 	spin_lock_irq(&w->lock);
 	if (w->armed)
@@ -625,72 +601,17 @@ int ib_dealloc_mw(struct ib_mw *mw)
 	ibmr_pd_put(w->ipd);
 	ibmr_dev_exit(dev, noio);
 
-	ibmr_carriers_part(w->carriers);
-	put_stocks(w);		/* holds the device's memory until here */
+	ibmr_carriers_part(w);
+	ibmr_window_put_stocks(w);	/* holds the device's memory until here */
 	kfree_rcu(w, rcu);
 	return 0;
 }
 EXPORT_SYMBOL(ib_dealloc_mw);
 
-/**
- * ibmr_window_provision() - have stocks for windows on the whole of a region
- * @region: region, live, its lock held or not yet known; its device entered
- *
- * Context: process, may sleep.
- * Return: the provision it had before, or NULL, to be given to ibmr_window_unprovision() when the
- * device is not entered any more. Without memory the region has none, and large windows on it are
- * refused.
- */
-struct ibmr_provision *ibmr_window_provision(struct ibmr_region *region)
-{
-	struct ibmr_provision *old = region->provision, *p = NULL;
-	const struct ibmr_reg *reg = region->reg;
-	struct ibmr_dev *dev = region->dev;
-	unsigned int shift, set;
-	u64 blocks = 0;
-
-	if (reg->mem && reg->access & IB_ACCESS_MW_BIND) {
-		if (!ibmr_pagevec_block(&reg->mem->pv, reg->iova,
-					GENMASK_ULL(IBMR_LIVE_MAX_SHIFT, PAGE_SHIFT), &shift))
-			blocks = ibmr_pagevec_blocks(&reg->mem->pv, shift);
-	}
-	if (old && old->capacity == blocks)
-		return NULL;
-	if (blocks > IBMR_WINDOW_PAGES && blocks < U32_MAX && !ibmr_mag_qualify(dev))
-		p = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*p), GFP_KERNEL);
-	if (p) {
-		p->capacity = blocks;
-		for (set = 1; set < IBMR_WINDOW_SETS; set++) {
-			p->mag[set] = ibmr_mag_get_shared(dev, set_rights(set), blocks,
-							  blocks > IBMR_LIVE_PAGES ?
-							  IBMR_MAG_OWN_SGL : 0);
-			/* One of each usual set; demand does the rest, as the lists are large. */
-			if (set <= 3 && p->mag[set] && !ibmr_mag_promise(p->mag[set], 1))
-				p->promised |= BIT(set);
-		}
-	}
-	region->provision = p;
-	return old;
-}
-
 /* Packets that were let in through windows on it are gone when this returns. */
 void ibmr_windows_fence(struct ibmr_region *region)
 {
 	ibmr_mags_fence(region->dev, region);
-}
-
-void ibmr_window_unprovision(struct ibmr_provision *old)
-{
-	unsigned int set;
-
-	if (!old)
-		return;
-	for (set = 1; set < IBMR_WINDOW_SETS; set++)
-		if (old->mag[set]) {
-			ibmr_mag_unpromise(old->mag[set], old->promised & BIT(set) ? 1 : 0);
-			ibmr_mag_put_shared(old->mag[set]);
-		}
-	kfree(old);
 }
 
 /* Alone on the device: do regions and windows agree on what is bound? */

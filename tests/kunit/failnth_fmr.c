@@ -389,6 +389,38 @@ static void done_bind(struct fn_room *r)
 	win_works(r);
 }
 
+/* Of each region a window of its size is the first one, so a worker makes what it takes. */
+static void before_provided(struct fn_room *r)
+{
+	int n;
+	struct scatterlist *sgl = ibt_sg(r->test, r->w.b, 0, 600 * PG, &n);
+
+	r->mr = ib_mr_reg_sg(r->w.pd, sgl, n, FMR_ALL | MWB, NULL);
+	KUNIT_ASSERT_FALSE(r->test, IS_ERR(r->mr));
+}
+
+static int run_provided(struct fn_room *r)
+{
+	struct ib_mw_bind_info info = {
+		.mr = r->mr, .addr = r->mr->iova, .length = 600 * PG, .mw_access_flags = RR,
+	};
+	int err = -ENOMEM, tries;
+
+	for (tries = 0; tries < 200 && err == -ENOMEM; tries++) {
+		if (tries)
+			usleep_range(1000, 2000);
+		err = ib_mr_bind_mw(r->w.p->tgt.qp, r->w.mw, &info, 0, 0);
+	}
+	return err;
+}
+
+static void done_provided(struct fn_room *r)
+{
+	fn_reads(r, r->w.p, r->w.b, r->w.mw->rkey, r->mr->iova + 100 * PG, 100 * PG, 500);
+	KUNIT_EXPECT_EQ(r->test, ibt_bind(&r->w, 0, 0, 0, 0), 0);
+	KUNIT_EXPECT_EQ(r->test, ib_dereg_mr(r->mr), 0);
+}
+
 static void before_bind_2(struct fn_room *r)
 {
 	r->mw = ib_alloc_mw(r->w.pd, IB_MW_TYPE_2);
@@ -466,6 +498,9 @@ static const struct fn_row windows[] = {
 	{ "ib_mr_bind_mw", "large", F_ALLOC | F_DEVICE | F_POST, FN_STOCK,
 	  .set_up = set_up_large_win, .run = run_bind_large, .failed = win_works,
 	  .done = done_bind },
+	{ "ib_mr_bind_mw", "provided", F_ALLOC | F_DEVICE | F_REGQP,
+	  FN_STOCK | FN_ANYONE | FN_SAMPLE, .set_up = set_up_large_win,
+	  .before = before_provided, .run = run_provided, .done = done_provided },
 	{ "ib_mr_post_bind_mw", NULL, F_ALLOC | F_DEVICE | F_POST, FN_STOCK,
 	  .set_up = set_up_win, .before = before_bind_2, .run = run_bind_2,
 	  .done = done_bind_2 },

@@ -250,7 +250,7 @@ static void listing_windows(struct kunit *test)
 	ibt_expect_cell(test, &t, row, "binds", "0");
 	ibt_expect_cell(test, &t, ibt_row(&t, "type", "2", NULL), "state", "free");
 
-	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 1000, 5000, RR | RA, 0), 0);
+	KUNIT_ASSERT_EQ(test, ibt_bind_patiently(&w, 1000, 5000, RR | RA), 0);
 	KUNIT_ASSERT_EQ(test, ibt_bind_2(&w, type2, 3, 77, RW), 0);
 	bound = w.mw->rkey;
 	read_table(test, &t, IBT_DEBUGFS "windows");

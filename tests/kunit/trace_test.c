@@ -291,7 +291,7 @@ static void trace_window(struct kunit *test)
 	ibt_win(&w, test, IBT_VMALLOC, 4 * PG, LW | MWB);
 	pdn = w.pd->res.id;
 	t = trace_on(test);
-	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 100, 5000, RR | RA, 0), 0);
+	KUNIT_ASSERT_EQ(test, ibt_bind_patiently(&w, 100, 5000, RR | RA), 0);
 	first = w.mw->rkey;
 	ibt_expect_refused(test, MW_RANGE, ibt_bind(&w, 4 * PG - 1, 2, RR, 0));
 	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 7, 8, RW, 0), 0);

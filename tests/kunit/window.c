@@ -55,6 +55,19 @@ int ibt_bind(struct ibt_win *w, size_t off, u64 len, int access, int send_flags)
 	return ib_bind_mw(w->p->tgt.qp, w->mw, &bind);
 }
 
+int ibt_bind_patiently(struct ibt_win *w, size_t off, u64 len, int access)
+{
+	int err, tries;
+
+	for (tries = 0; tries < 5000; tries++) {
+		err = ibt_bind(w, off, len, access, 0);
+		if (err != -ENOMEM)
+			break;
+		usleep_range(1000, 2000);
+	}
+	return err;
+}
+
 int ibt_bind_2(struct ibt_win *w, struct ib_mw *mw, size_t off, u64 len, int access)
 {
 	struct ib_bind_mw_wr wr = {

@@ -38,7 +38,7 @@ static void window_rights(struct kunit *test)
 
 	ibt_win(&w, test, IBT_SCATTER, 4 * PAGE_SIZE, REGION);
 	for (i = 0; i < ARRAY_SIZE(sets); i++) {
-		KUNIT_ASSERT_EQ(test, ibt_bind(&w, 4000, 200, sets[i], 0), 0);
+		KUNIT_ASSERT_EQ(test, ibt_bind_patiently(&w, 4000, 200, sets[i]), 0);
 		ibt_expect_window(&w, w.mw->rkey, 4000, 200, sets[i]);
 	}
 }
@@ -193,16 +193,17 @@ static void window_on_dma_mr(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 0, 0, 0, 0), 0);
 }
 
-/* More blocks than the common stocks carry: provisioned when the region was registered. */
+/* More blocks than the common stocks carry. */
 static void window_large(struct kunit *test)
 {
 	const size_t size = 600 * PAGE_SIZE;
 	struct ibt_win w;
 
 	ibt_win(&w, test, IBT_SCATTER, size, REGION);
-	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 5, size - 10, RR, 0), 0);
+	KUNIT_ASSERT_EQ(test, ibt_bind_patiently(&w, 5, size - 10, RR), 0);
 	ibt_expect_window(&w, w.mw->rkey, 5, size - 10, RR);
-	KUNIT_ASSERT_EQ(test, ibt_bind(&w, 300 * PAGE_SIZE + 1, 290 * PAGE_SIZE, RR | RW, 0), 0);
+	KUNIT_ASSERT_EQ(test, ibt_bind_patiently(&w, 300 * PAGE_SIZE + 1, 290 * PAGE_SIZE,
+						 RR | RW), 0);
 	ibt_expect_window(&w, w.mw->rkey, 300 * PAGE_SIZE + 1, 290 * PAGE_SIZE, RR | RW);
 }
 
