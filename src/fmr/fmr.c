@@ -9,7 +9,11 @@
  * MRs for new ones, and the driver's deregistration waits for packets that were let in before.
  *
  * The rules for arguments are mthca's, the driver that the consumers were written against. Access
- * flags of FMRs were never checked: remote write without local write is fine.
+ * flags of FMRs were never checked: remote write without local write is fine, and what means
+ * nothing here (MW_BIND, ZERO_BASED, hints) is taken and does nothing.
+ *
+ * Pages larger than PAGE_SIZE are one block each where the driver takes such blocks live; where it
+ * keeps pages, each is as many blocks as it has pages.
  *
  * Calls on one FMR may come from several CPUs; the magazine's lock orders them.
  */
@@ -24,6 +28,10 @@
 
 /* Maps without an unmap between: what Sinai promised, and as many as a key has variants. */
 #define FMR_MAX_MAPS	32767
+
+/* What says nothing of an FMR was taken by classic drivers all the same. */
+#define FMR_MEANINGLESS	(IB_ACCESS_MW_BIND | IB_ZERO_BASED | IB_ACCESS_ON_DEMAND | \
+			 IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
 
 struct ibmr_fmr {
 	struct ib_fmr fmr;
@@ -54,7 +62,7 @@ enum ib_mr_reason ibmr_fmr_args(int max_pages, int page_shift, int access)
 	if (max_pages < 1 || max_pages > IBMR_FMR_MAX_PAGES || page_shift < PAGE_SHIFT ||
 	    page_shift > 30)
 		return IB_MR_WHY_FMR_ARGS;
-	if (access & ~(IBMR_RIGHTS | IB_ACCESS_OPTIONAL))
+	if (access & ~(IBMR_RIGHTS | FMR_MEANINGLESS))
 		return IB_MR_WHY_BAD_ACCESS;
 	return IB_MR_WHY_OK;
 }
@@ -104,7 +112,7 @@ struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags, struct ib_fmr
 	if (!fmr)
 		goto refuse;
 	mag = ibmr_mag_get_shared(ipd->dev, ibmr_access_driver(mr_access_flags),
-				  fmr_attr->max_pages << (fmr_attr->page_shift - PAGE_SHIFT), 0);
+				  ibmr_fmr_blocks(fmr_attr->max_pages, fmr_attr->page_shift), 0);
 	if (!mag || ibmr_mag_promise(mag, 1)) {
 		kfree(fmr);
 		goto refuse;
@@ -206,6 +214,8 @@ int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list, int list_len, u64 iova)
 	struct ibmr_fmr *f = to_fmr(fmr);
 	enum ib_mr_reason why;
 
+	if (IS_ERR_OR_NULL(fmr) || !page_list)
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	if (list_len < 1 || list_len > f->max_pages)
 		why = IB_MR_WHY_FMR_ARGS;
 	else if (iova & ((1ULL << f->page_shift) - 1))
@@ -248,6 +258,8 @@ int ib_unmap_fmr(struct list_head *fmr_list)
 	bool older = false;
 
 	might_sleep();
+	if (!fmr_list)
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	list_for_each_entry(fmr, fmr_list, list) {
 		if (!dev)
 			dev = to_fmr(fmr)->mag->dev;
@@ -291,16 +303,20 @@ EXPORT_SYMBOL(ib_unmap_fmr);
  * @fmr: FMR, not mapped
  *
  * Context: process, may sleep.
- * Return: 0; -EBUSY while it is mapped, with nothing changed.
+ * Return: 0; -EBUSY while it is mapped, with nothing changed; -EINVAL for what ib_alloc_fmr()
+ * failed with.
  */
 int ib_dealloc_fmr(struct ib_fmr *fmr)
 {
 	struct ibmr_fmr *f = to_fmr(fmr);
-	struct ibmr_mag *mag = f->mag;
+	struct ibmr_mag *mag;
 	unsigned int noio;
 	bool mapped;
 
 	might_sleep();
+	if (IS_ERR_OR_NULL(fmr))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
+	mag = f->mag;
 	spin_lock_irq(&mag->lock);
 	mapped = f->armed && f->armed->drv;
 	if (f->armed && !mapped)

@@ -12,6 +12,12 @@
 
 enum ib_mr_reason ibmr_fmr_args(int max_pages, int page_shift, int access);
 
+/* Blocks that so many pages of that size are, each mapped as the largest block it fits. */
+static inline unsigned int ibmr_fmr_blocks(unsigned int pages, unsigned int page_shift)
+{
+	return pages << (page_shift - min_t(unsigned int, page_shift, IBMR_LIVE_MAX_SHIFT));
+}
+
 /* For tests: the magazine behind an object. */
 struct ibmr_mag *ibmr_fmr_mag(struct ib_fmr *fmr);
 struct ibmr_mag *ibmr_pool_mag(struct ib_fmr_pool *pool);
@@ -20,7 +26,7 @@ extern unsigned int ibmr_cache_idle_ms;
 /* sg.c */
 enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatterlist *from,
 				    int nents, unsigned int offset, u64 length, u64 iova,
-				    unsigned int max, unsigned int *used);
+				    unsigned int max, unsigned int *used, unsigned int *shift);
 bool ibmr_fmr_map_merged(struct ib_mr *drv, const u64 *pages, unsigned int nr, u64 iova,
 			 unsigned int page_shift);
 
@@ -79,8 +85,7 @@ static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pag
 	struct scatterlist *sg = this_cpu_ptr(ibmr_plain)->sgl;
 	const u64 base = ibmr_linear.base;
 	u64 offset = pages[0] - base;
-	unsigned long at;
-	int n;
+	unsigned long at, length;
 
 	if (ibmr_should_fail(IBMR_FAULT_DEVICE))
 		return false;
@@ -109,14 +114,16 @@ map:
 		return ibmr_fmr_not_linear();
 	sg_dma_address(&sg[0]) = pages[0] & PAGE_MASK;
 	ibmr_lockdep_off();
-	n = ibmr_map_mr_sg(drv, sg, nr, PAGE_SIZE);
+	ibmr_map_mr_sg(drv, sg, nr, PAGE_SIZE);
 	ibmr_lockdep_on();
-	if (likely(n == (int)nr && drv->length == nr << PAGE_SHIFT)) {
+	/* All is mapped when the length says so: the MR was parked with length 0. */
+	length = nr << PAGE_SHIFT;
+	if (likely(drv->length == length)) {
 		ibmr_driver_reads(WRITE_ONCE(drv->iova, iova));
 		return true;
 	}
 	ibmr_driver_reads(WRITE_ONCE(drv->length, 0));
-	return ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
+	return ibmr_fmr_map_merged(drv, pages, length >> PAGE_SHIFT, iova, PAGE_SHIFT);
 }
 
 /* The same for pages of any size. */

@@ -14,8 +14,13 @@
  * So whoever got an MR has published before removal looks. Unmap: under the lock, the MR is
  * withdrawn and retired, and the entry is free.
  *
- * With cache there is more to it: the free list is in order of release, an entry that is taken may
- * have a mapping to withdraw, and the new one is to be found by the next request.
+ * Free entries wait in line, and the one that was released first is taken first. So whoever still
+ * has an FMR that he released, and releases it again, almost always finds it free, and is told so,
+ * instead of taking the key of whoever got it since. Only a pool that keeps keys (key_maps) takes
+ * the last one first, or every entry would keep one.
+ *
+ * With cache there is more to it: an entry that is taken may have a mapping to withdraw, and the
+ * new one is to be found by the next request.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -79,27 +84,14 @@ static struct pool_entry *cache_find(struct ib_fmr_pool *pool, const u64 *page_l
 	return NULL;
 }
 
-/* An entry that was never taken, now in front of the free ones, which are all in use. */
-static noinline struct pool_entry *take_fresh(struct ib_fmr_pool *pool)
+/* More of a plain pool would be in use than ever before. False: all are. */
+static noinline bool new_peak(struct ib_fmr_pool *pool)
 {
-	struct pool_entry *e = pool->fresh;
-
-	if (!e)
-		return NULL;
-	pool->fresh = e->next;
-	e->next = NULL;
+	pool->spare = 0;
+	if (pool->peak == pool->nr)
+		return false;
 	pool->peak++;
-	return e;
-}
-
-/* There was no MR for @e. A free one stays free; one that was never taken still was not. */
-static noinline void give_back_fresh(struct ib_fmr_pool *pool, struct pool_entry *e)
-{
-	if (e == pool->free)
-		return;
-	e->next = pool->fresh;
-	pool->fresh = e;
-	pool->peak--;
+	return true;
 }
 
 /* Its key is dead, the MR retired. Under the lock. */
@@ -114,15 +106,39 @@ void ibmr_pool_withdraw(struct ib_fmr_pool *pool, struct pool_entry *e)
 	ibmr_mag_retire(pool->mag, a);
 }
 
-/* Nobody uses it, and it is not to be hit. Under the lock. */
-void ibmr_pool_free(struct ib_fmr_pool *pool, struct pool_entry *e)
+/* Behind all that are free. Without cache; under the lock. */
+static __always_inline void free_last(struct ib_fmr_pool *pool, struct pool_entry *e)
+{
+	struct ib_pool_fmr *pub = &e->pub;
+
+	e->next = NULL;
+	if (unlikely(!pool->free))
+		pool->free = pub;
+	else
+		ibmr_pool_entry(pool->last)->next = pub;
+	pool->last = pub;
+}
+
+/* Before all others, as the next to be taken. Nobody uses it, and it is not to be hit. */
+static void free_first(struct ib_fmr_pool *pool, struct pool_entry *e)
 {
 	if (pool->buckets) {
 		list_add(&e->pub.list, &pool->free_list);
-	} else {
-		e->next = pool->free;
-		pool->free = e;
+		return;
 	}
+	if (!pool->free)
+		pool->last = &e->pub;
+	e->next = pool->free;
+	pool->free = &e->pub;
+}
+
+/* Nobody uses it, and it is not to be hit. Under the lock. */
+void ibmr_pool_free(struct ib_fmr_pool *pool, struct pool_entry *e)
+{
+	if (pool->buckets || pool->param.key_maps > 1)
+		free_first(pool, e);
+	else
+		free_last(pool, e);
 }
 
 /* --- taking an entry and an MR, parked; NULL when there is none --- */
@@ -130,67 +146,36 @@ void ibmr_pool_free(struct ib_fmr_pool *pool, struct pool_entry *e)
 static __always_inline struct pool_entry *take(struct ib_fmr_pool *pool, struct ibmr_armed **armed)
 {
 	struct ibmr_mag *mag = pool->mag;
-	struct pool_entry *e;
+	struct pool_entry *e = NULL;
 	struct ibmr_armed *a;
 
 	spin_lock(&mag->lock);
-	e = pool->free;
-	if (unlikely(mag->gone))
-		goto none;
-	if (unlikely(!e)) {
-		e = take_fresh(pool);
-		if (!e)
-			goto none;
-	}
-	a = e->armed;
-	if (a) {			/* kept for its key, see key_maps */
+	if (unlikely(mag->gone || !pool->free))
+		goto out;
+	e = ibmr_pool_entry(pool->free);
+	/* Only who keeps keys has one there; a plain pool leaves behind what it had. */
+	a = pool->param.key_maps > 1 ? e->armed : NULL;
+	if (a) {
 		a->uses++;
 	} else {
+		e->armed = NULL;
 		a = ibmr_mag_take(mag);
 		if (unlikely(!a)) {
-			give_back_fresh(pool, e);
-			goto none;
+			e = NULL;
+			goto out;
 		}
 	}
 	pool->free = e->next;
-	if (!pool->plain)
+	if (!pool->plain) {
 		pool->users++;
-	spin_unlock(&mag->lock);
+		pool->peak = max(pool->peak, pool->users);
+	} else if (--pool->spare < 0) {
+		new_peak(pool);
+	}
 	*armed = a;
-	return e;
-
-none:
-	spin_unlock(&mag->lock);
-	return NULL;
-}
-
-/* The same from a plain pool; the MR is the entry's then. */
-static __always_inline struct pool_entry *take_plain(struct ib_fmr_pool *pool)
-{
-	struct ibmr_mag *mag = pool->mag;
-	struct pool_entry *e;
-	struct ibmr_armed *a;
-
-	spin_lock(&mag->lock);
-	e = pool->free;
-	if (unlikely(!e)) {
-		e = take_fresh(pool);
-		if (!e)
-			goto none;
-	}
-	a = ibmr_mag_take(mag);
-	if (unlikely(!a)) {
-		give_back_fresh(pool, e);
-		goto none;
-	}
-	pool->free = e->next;
-	e->armed = a;
+out:
 	spin_unlock(&mag->lock);
 	return e;
-
-none:
-	spin_unlock(&mag->lock);
-	return NULL;
 }
 
 static struct pool_entry *take_cached(struct ib_fmr_pool *pool, struct ibmr_armed **armed)
@@ -230,9 +215,11 @@ static noinline void untake(struct ib_fmr_pool *pool, struct pool_entry *e, stru
 		hlist_add_head(&e->pub.cache_node, bucket(pool, e->pub.page_list[0]));
 		pool->cached++;
 	}
-	if (!pool->plain)
+	if (pool->plain)
+		pool->spare++;
+	else
 		pool->users--;
-	ibmr_pool_free(pool, e);
+	free_first(pool, e);
 	spin_unlock(&pool->mag->lock);
 }
 
@@ -316,6 +303,8 @@ static struct ib_pool_fmr *cache_hit(struct ib_fmr_pool *pool, const u64 *page_l
 static noinline struct ib_pool_fmr *pool_refuse(struct ib_fmr_pool *pool, enum ib_mr_reason why,
 						const char *call)
 {
+	if (why == IB_MR_WHY_NULL_ARG && IS_ERR_OR_NULL(pool))
+		return ERR_PTR(ibmr_refuse(NULL, why, "%s", call));
 	if (why == IB_MR_WHY_POOL_EMPTY)
 		atomic64_inc(&pool->again);
 	return ERR_PTR(ibmr_refuse(pool->mag->dev, why, "%s", call));
@@ -358,12 +347,14 @@ static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u6
 					      int list_len, u64 iova)
 {
 	static const char call[] = "ib_fmr_pool_map_phys";
-	enum ib_mr_reason why = check_phys(pool, list_len, iova);
+	enum ib_mr_reason why = IB_MR_WHY_NULL_ARG;
 	struct ib_pool_fmr *hit;
 	struct pool_entry *e;
 	struct ibmr_armed *a;
 	unsigned long flags;
 
+	if (!IS_ERR_OR_NULL(pool) && page_list)
+		why = check_phys(pool, list_len, iova);
 	if (unlikely(why))
 		return pool_refuse(pool, why, call);
 	ibmr_dma_used_pages(pool->mag->dev->ibdev, page_list, list_len, pool->param.page_shift);
@@ -389,22 +380,27 @@ static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u6
 
 /*
  * The ends of the short way that are not the usual one. They are functions so that neither the pool
- * nor the MR has to be kept for them while the driver maps.
+ * nor the MR has to be kept for them while the driver maps. To the first, @counted: the entry was
+ * counted as taken already.
  */
-static noinline struct ib_pool_fmr *plain_none(struct ib_fmr_pool *pool, unsigned long flags)
+static noinline struct ib_pool_fmr *plain_none(struct ib_fmr_pool *pool, bool counted,
+					       unsigned long flags)
 {
 	enum ib_mr_reason why = none_taken(pool);
 
+	if (counted)
+		pool->spare++;
+	spin_unlock(&pool->mag->lock);
 	ibmr_live_end(flags);
 	return pool_refuse(pool, why, "ib_fmr_pool_map_phys");
 }
 
-static noinline struct ib_pool_fmr *plain_failed(struct pool_entry *e, unsigned long flags)
+static noinline struct ib_pool_fmr *plain_failed(struct ib_pool_fmr *fmr, unsigned long flags)
 {
-	struct ib_fmr_pool *pool = e->pub.pool;
+	struct ib_fmr_pool *pool = fmr->pool;
 	enum ib_mr_reason why = ibmr_fmr_why();
 
-	untake_plain(pool, e);
+	untake_plain(pool, ibmr_pool_entry(fmr));
 	ibmr_live_end(flags);
 	return pool_refuse(pool, why, "ib_fmr_pool_map_phys");
 }
@@ -425,30 +421,47 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 					 u64 io_virtual_address)
 {
 	unsigned long nr = (unsigned int)list_len;
+	struct ib_pool_fmr *fmr;
 	struct pool_entry *e;
+	struct ibmr_armed *a;
+	struct ibmr_mag *mag;
 	unsigned long flags;
 	struct ib_mr *drv;
 
+	/*
+	 * One of the two is NULL? Addresses of the kernel have the highest bit where this is
+	 * counted; where they do not, the longer way tells.
+	 */
 	if (static_branch_unlikely(&ib_mr_dma_checking) ||
-	    unlikely((unsigned int)nr - 1 >= pool->short_pages ||
+	    unlikely((long)((unsigned long)pool & (unsigned long)page_list) >= 0 ||
+		     (unsigned int)nr - 1 >= pool->short_pages ||
 		     offset_in_page(io_virtual_address) ||
-		     io_virtual_address >= READ_ONCE(ibmr_short_iova)))
+		     io_virtual_address >= data_race(ibmr_short_iova)))
 		return map_other(pool, page_list, list_len, io_virtual_address);
 	OPTIMIZER_HIDE_VAR(nr);		/* one register for it, not two */
 
 	ibmr_live_begin(&flags);
-	e = take_plain(pool);
-	if (unlikely(!e))
-		return plain_none(pool, flags);
+	mag = pool->mag;
+	spin_lock(&mag->lock);
+	if (unlikely(--pool->spare < 0) && !new_peak(pool))
+		return plain_none(pool, false, flags);
+	a = ibmr_mag_take(mag);
+	if (unlikely(!a))
+		return plain_none(pool, true, flags);
+	fmr = pool->free;	/* not all are in use, so there is one */
+	e = ibmr_pool_entry(fmr);
+	pool->free = e->next;
+	e->armed = a;
+	spin_unlock(&mag->lock);
 	drv = e->armed->drv;
 	tell(e, e->armed, io_virtual_address);
 	if (unlikely(!ibmr_fmr_map_plain(drv, page_list, nr, io_virtual_address)))
-		return plain_failed(e, flags);
+		return plain_failed(fmr, flags);
 	ibmr_publish(drv, e->fmr.pd);
 	if (tracepoint_enabled(ib_mr_mapped))
 		ibmr_trace_mapped(drv, e->armed->mag, e->armed->key);
 	ibmr_live_end(flags);
-	return &e->pub;
+	return fmr;
 }
 EXPORT_SYMBOL(ib_fmr_pool_map_phys);
 
@@ -475,11 +488,11 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 	enum ib_mr_reason why;
 	struct pool_entry *e;
 	struct ibmr_armed *a;
+	unsigned int used, shift;
 	unsigned long flags;
-	unsigned int used;
 
-	why = unlikely(!sgl) ? IB_MR_WHY_NULL_ARG : unlikely(nents <= 0) ? IB_MR_WHY_EMPTY :
-	      ibmr_access_range_fast(iova, length);
+	why = IS_ERR_OR_NULL(pool) || !sgl ? IB_MR_WHY_NULL_ARG :
+	      unlikely(nents <= 0) ? IB_MR_WHY_EMPTY : ibmr_access_range_fast(iova, length);
 	if (!why && READ_ONCE(ibmr_fail_map) && ibmr_map_fails())
 		why = IB_MR_WHY_POOL_EMPTY;
 	if (unlikely(why))
@@ -487,7 +500,7 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 
 	scratch = ibmr_live_begin(&flags);
 	why = ibmr_fmr_sg_range(scratch, sgl, nents, offset, length, iova, pool->mag->capacity,
-				&used);
+				&used, &shift);
 	if (unlikely(why))
 		goto refuse;
 	e = pool->buckets ? take_cached(pool, &a) : take(pool, &a);
@@ -496,7 +509,7 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 		goto refuse;
 	}
 	if (unlikely(ibmr_should_fail(IBMR_FAULT_DEVICE) ||
-		     !ibmr_live_map(a->drv, scratch, used, length, iova, PAGE_SHIFT))) {
+		     !ibmr_live_map(a->drv, scratch, used, length, iova, shift))) {
 		untake(pool, e, a);
 		why = IB_MR_WHY_FMR_ARGS;
 		goto refuse;
@@ -540,6 +553,24 @@ static noinline void release(struct ib_fmr_pool *pool, struct pool_entry *e)
 		ibmr_pool_kick(pool, false);
 }
 
+/* What is rare in ib_fmr_pool_unmap(); the count was taken down, and the lock is held. */
+static noinline int unmap_other(struct ib_pool_fmr *fmr, unsigned long flags)
+{
+	struct ib_fmr_pool *pool = fmr->pool;
+	struct ibmr_mag *mag = pool->mag;
+	bool twice = fmr->ref_count < 0;
+
+	if (twice)
+		fmr->ref_count = 0;
+	else if (!fmr->ref_count)
+		release(pool, ibmr_pool_entry(fmr));
+	spin_unlock_irqrestore(&mag->lock, flags);
+	if (!twice)
+		return 0;
+	return ibmr_refuse(mag->dev, IB_MR_WHY_UNMAP_TWICE, "ib_fmr_pool_unmap(key %#x)",
+			   fmr->fmr->rkey);
+}
+
 /**
  * ib_fmr_pool_unmap() - release an FMR
  * @fmr: FMR from ib_fmr_pool_map_phys() or ib_fmr_pool_map_sg()
@@ -549,31 +580,33 @@ static noinline void release(struct ib_fmr_pool *pool, struct pool_entry *e)
  * its place is needed. A packet that was let in before may still be copying: who gives the pages
  * away to somebody that must not see that, calls ib_flush_fmr_pool() first.
  *
+ * A second release of one mapping is refused while the FMR is free. Free FMRs are taken in the
+ * order of their release, so that is mostly so.
+ *
  * Context: any, interrupts off included.
- * Return: 0.
+ * Return: 0; -EINVAL when @fmr is NULL, an error pointer, or not mapped.
  */
 int ib_fmr_pool_unmap(struct ib_pool_fmr *fmr)
 {
-	struct ib_fmr_pool *pool = fmr->pool;
-	struct ibmr_mag *mag = pool->mag;
+	struct ib_fmr_pool *pool;
 	struct pool_entry *e;
 	struct ibmr_armed *a;
+	struct ibmr_mag *mag;
 	unsigned long flags;
 
+	/* IS_ERR_OR_NULL() in one comparison */
+	if (unlikely((unsigned long)fmr + MAX_ERRNO <= MAX_ERRNO))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
+	mag = fmr->pool->mag;
 	spin_lock_irqsave(&mag->lock, flags);
-	if (unlikely(--fmr->ref_count))
-		goto out;
+	pool = fmr->pool;
+	if (unlikely(--fmr->ref_count || !pool->plain))
+		return unmap_other(fmr, flags);
 	e = ibmr_pool_entry(fmr);
-	if (unlikely(!pool->plain)) {
-		release(pool, e);
-		goto out;
-	}
-	a = e->armed;
-	e->armed = NULL;
-	e->next = pool->free;
-	pool->free = e;
+	a = e->armed;		/* which is looked at no more until another one is there */
+	free_last(pool, e);
+	pool->spare++;
 	ibmr_mag_retire(mag, a);
-out:
 	spin_unlock_irqrestore(&mag->lock, flags);
 	return 0;
 }

@@ -6,11 +6,11 @@
  * lock, and two pools share nothing.
  *
  * Without cache: a released entry is free at once, its MR withdrawn and retired, so the key is
- * dead. Map takes an entry and a fresh MR. With cache: a released entry keeps its mapping, and
- * waits at the tail of the free list to be asked for again, by the same pages at the same iova (the
- * key of the cache is the whole of that; rights are the pool's). It dies when its entry is taken
- * for other pages, when the pool is flushed, or after an idle time. With key_maps: a released entry
- * keeps its MR, withdrawn, and maps it anew under the same key.
+ * dead. Map takes the entry that is free longest, and a fresh MR. With cache: a released entry
+ * keeps its mapping, and waits at the tail of the free list to be asked for again, by the same
+ * pages at the same iova (the key of the cache is the whole of that; rights are the pool's). It
+ * dies when its entry is taken for other pages, when the pool is flushed, or after an idle time.
+ * With key_maps: a released entry keeps its MR, withdrawn, and maps it anew under the same key.
  *
  * "Dirty" are entries that were released since the last flush. Classic keys lived until then, so
  * at dirty_watermark of them the flush thread had work to do. Ours are dead already: there, only
@@ -68,7 +68,9 @@ static bool withdraw_idle(struct ib_fmr_pool *pool, bool all)
 	bool left = false;
 
 	spin_lock_irq(&pool->mag->lock);
-	for (e = pool->free; e; e = e->next) {	/* kept for their keys */
+	/* Without cache, only those that are kept for their keys have anything to withdraw. */
+	for (pub = pool->param.key_maps > 1 ? pool->free : NULL; pub; pub = e->next) {
+		e = ibmr_pool_entry(pub);
 		if (e->armed) {
 			e->pub.remap_count = 0;
 			ibmr_pool_withdraw(pool, e);
@@ -169,13 +171,15 @@ static void pool_flush(struct work_struct *work)
  * its pages any more. FMRs in use are not concerned. Signals do not interrupt it: it cannot fail.
  *
  * Context: process, may sleep.
- * Return: 0.
+ * Return: 0; -EINVAL for what ib_create_fmr_pool() failed with.
  */
 int ib_flush_fmr_pool(struct ib_fmr_pool *pool)
 {
 	unsigned int req;
 
 	might_sleep();
+	if (IS_ERR_OR_NULL(pool))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	spin_lock_irq(&pool->mag->lock);
 	ibmr_pool_kick(pool, true);
 	req = pool->req;
@@ -192,20 +196,15 @@ static void pool_free(struct ib_fmr_pool *pool)
 {
 	struct ibmr_dev *dev = pool->mag->dev;
 	struct ib_pool_fmr *pub, *next;
-	struct pool_entry *e;
 	unsigned int noio;
 
 	mutex_lock(&dev->mag_lock);
 	list_del_init(&pool->listed.entry);	/* it need not be in */
 	mutex_unlock(&dev->mag_lock);
 	withdraw_idle(pool, true);
-	while ((e = pool->free)) {
-		pool->free = e->next;
-		kfree(e);
-	}
-	while ((e = pool->fresh)) {
-		pool->fresh = e->next;
-		kfree(e);
+	for (pub = pool->free; pub; pub = next) {
+		next = ibmr_pool_entry(pub)->next;
+		kfree(ibmr_pool_entry(pub));
 	}
 	list_for_each_entry_safe(pub, next, &pool->free_list, list)
 		kfree(ibmr_pool_entry(pub));
@@ -238,8 +237,10 @@ static int add_entries(struct ib_fmr_pool *pool, unsigned int nr)
 		if (pool->buckets) {
 			list_add(&e->pub.list, &pool->free_list);
 		} else {
-			e->next = pool->fresh;
-			pool->fresh = e;
+			e->next = pool->free;
+			pool->free = &e->pub;
+			if (!pool->last)
+				pool->last = &e->pub;
 		}
 	}
 	return 0;

@@ -9,10 +9,10 @@
 
 #define IBMR_POOL_BUCKETS_BITS	8
 
-/* @pub has the caller's page list behind it, so it comes last. @next: in pool->free. */
+/* @pub has the caller's page list behind it, so it comes last. @next: behind it in pool->free. */
 struct pool_entry {
 	struct ib_fmr fmr;
-	struct pool_entry *next;
+	struct ib_pool_fmr *next;
 	struct ibmr_armed *armed;	/* mapped, or withdrawn and kept for its key */
 	unsigned long idle_since;
 	bool mapped;
@@ -26,11 +26,9 @@ struct pool_entry {
  * @short_pages: longest page list that goes the short way; 0 when none does: not @plain, or pages
  *               of another size than PAGE_SIZE
  * @page_mask: bits of an address within a page
- * @free: entries to take, without cache: the last one released is the first to be taken
- * @fresh: entries that were never taken, without cache. An entry of it is taken only when none is
- *	in @free, so what is gone from it is the most that were ever in use: nothing is counted in
- *	the short path
- * @free_list: the same with cache: the one released first is
+ * @free: entries to take, without cache: the one released first is the first to be taken
+ * @last: the last of them, while there is one
+ * @free_list: the same with cache
  * @buckets: mapped entries by first page, with cache; NULL without
  * @dirty: released since the last flush; not counted when @plain, where nobody asks
  * @wake: the flush work wants to know of releases
@@ -40,6 +38,7 @@ struct pool_entry {
  * @done: flushes carried out
  * @destroyed: ib_destroy_fmr_pool() was called, and left entries in use
  * @peak: most entries ever in use
+ * @spare: how many fewer are in use now, when @plain: counting down costs least
  * @cached: entries that are idle and keep their mapping, with cache
  * @flushes: flushes carried out
  * @param: as given
@@ -56,13 +55,14 @@ struct pool_entry {
  */
 struct ib_fmr_pool {
 	struct ibmr_mag *mag;
-	struct pool_entry *free;
-	struct pool_entry *fresh;
+	struct ib_pool_fmr *free;
+	struct ib_pool_fmr *last;
 	struct list_head free_list;
 	struct hlist_head *buckets;
 	bool plain;
 	unsigned int short_pages;
 	u64 page_mask;
+	int spare;
 	int dirty;
 	bool wake;
 	bool fence;

@@ -24,6 +24,8 @@ static const struct alloc_row {
 	{ "remote write without local write", 1, 1, PAGE_SHIFT, RW | RR, IB_MR_WHY_OK },
 	{ "atomic without local write", 1, 1, PAGE_SHIFT, RA, IB_MR_WHY_OK },
 	{ "a hint", 1, 1, PAGE_SHIFT, LW | IB_ACCESS_RELAXED_ORDERING, IB_MR_WHY_OK },
+	{ "hints and rights of regions", 1, 1, PAGE_SHIFT,
+	  LW | MWB | IB_ACCESS_HUGETLB | IB_ZERO_BASED | IB_ACCESS_ON_DEMAND, IB_MR_WHY_OK },
 	{ "no page", 0, 1, PAGE_SHIFT, FMR_ALL, IB_MR_WHY_FMR_ARGS },
 	{ "fewer than no pages", -1, 1, PAGE_SHIFT, FMR_ALL, IB_MR_WHY_FMR_ARGS },
 	{ "513 pages", 513, 1, PAGE_SHIFT, FMR_ALL, IB_MR_WHY_FMR_ARGS },
@@ -281,6 +283,56 @@ static void fmr_large_pages(struct kunit *test)
 	ibt_expect_key(p, fmr->rkey, 0, b, 0, SZ_64K);
 }
 
+/*
+ * Where the driver takes large blocks, a page is one; and contiguous pages are mapped as one, in
+ * whatever order of sizes they come.
+ */
+static void fmr_blocks(struct kunit *test)
+{
+	struct ib_pd *pd = ibt_pd(test);
+	struct ibt_pair *p = ibt_pair(test, pd);
+	struct ibt_buf *b = ibt_buf(test, IBT_PAGES, 64 * PG, 1);
+	struct ib_fmr *large = ibt_fmr_attr(test, pd, FMR_ALL, (struct ib_fmr_attr){
+		.max_pages = 4, .max_maps = 8, .page_shift = PAGE_SHIFT + 4 });
+	struct ib_fmr *small = ibt_fmr(test, pd, FMR_ALL, 64, 32);
+	u64 base = (uintptr_t)b->addr, *list = ibt_page_list(test, b);
+	static const unsigned int first[] = { 0, 1, 8, 24, 33 }, nr[] = { 8, 31, 2, 16, 9, 20 };
+	int i, k;
+
+	KUNIT_EXPECT_EQ(test, ibmr_fmr_mag(large)->capacity,
+			IBMR_LIVE_MAX_SHIFT > PAGE_SHIFT ? 4U : 64U);
+	for (i = 0; i < ARRAY_SIZE(first); i++)
+		for (k = 0; k < ARRAY_SIZE(nr); k++) {
+			u64 off = first[i] * PG;
+
+			/* At its own address, and at one that is congruent to a page only. */
+			KUNIT_ASSERT_EQ(test, ibt_map(small, list + first[i], nr[k],
+						      base + off), 0);
+			ibt_expect_key(p, small->rkey, base + off, b, off, nr[k] * PG);
+			KUNIT_EXPECT_EQ(test, ibt_unmap(small), 0);
+			KUNIT_ASSERT_EQ(test, ibt_map(small, list + first[i], nr[k],
+						      base + off + PG), 0);
+			ibt_expect_key(p, small->rkey, base + off + PG, b, off, nr[k] * PG);
+			KUNIT_EXPECT_EQ(test, ibt_unmap(small), 0);
+		}
+	/* A gap, a page that comes twice, and one out of order, behind a row of eight and more. */
+	for (i = 0; i < 3; i++) {
+		static const int swap[3][2] = { { 12, 40 }, { 11, 10 }, { 63, 0 } };
+		int at = swap[i][0], to = swap[i][1];
+
+		list[at] = base + to * PG;
+		KUNIT_ASSERT_EQ(test, ibt_map(small, list, 64, 0), 0);
+		KUNIT_EXPECT_EQ(test, ibt_rdma(p, IBT_READ, p->req.buf, small->rkey, at * PG, PG),
+				IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, ibt_diff_copy(b, to * PG, PG, p->req.buf), (to + 1) * PG);
+		KUNIT_EXPECT_EQ(test, ibt_rdma(p, IBT_READ, p->req.buf, small->rkey, 0, 10 * PG),
+				IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, ibt_diff_copy(b, 0, 10 * PG, p->req.buf), 10 * PG);
+		KUNIT_EXPECT_EQ(test, ibt_unmap(small), 0);
+		list[at] = base + at * PG;
+	}
+}
+
 static void fmr_512_pages(struct kunit *test)
 {
 	static const enum ibt_mem kinds[] = { IBT_SCATTER, IBT_PAGES };
@@ -524,6 +576,7 @@ static struct kunit_case fmr_cases[] = {
 	KUNIT_CASE(fmr_remap),
 	KUNIT_CASE(fmr_misaligned_entries),
 	KUNIT_CASE(fmr_large_pages),
+	KUNIT_CASE(fmr_blocks),
 	KUNIT_CASE(fmr_512_pages),
 	KUNIT_CASE(fmr_every_length),
 	KUNIT_CASE(fmr_atomics),
