@@ -103,13 +103,19 @@ int ib_mr_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
 static inline int ib_bind_mw(struct ib_qp *qp, struct ib_mw *mw, struct ib_mw_bind *bind)
 {
 #if IB_MR_EPOCH == 1
-	struct ib_mw_bind_info info = {
+	struct ib_mw_bind_info info = {};
+
+	if (!bind)
+		return ib_mr_bind_mw(qp, mw, NULL, 0, 0);
+	info = (struct ib_mw_bind_info){
 		.mr = bind->mr, .addr = bind->addr, .length = bind->length,
 		.mw_access_flags = bind->mw_access_flags,
 	};
 
 	return ib_mr_bind_mw(qp, mw, &info, bind->wr_id, bind->send_flags);
 #else
+	if (!bind)	/* refused there */
+		return ib_mr_bind_mw(qp, mw, NULL, 0, 0);
 	return ib_mr_bind_mw(qp, mw, &bind->bind_info, bind->wr_id, bind->send_flags);
 #endif
 }

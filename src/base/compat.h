@@ -32,13 +32,23 @@
 #endif
 
 /*
+ * Grace periods in which every task has left the CPU by itself. Without the option 6.1 does not
+ * link; from 6.5 on call_rcu_tasks() would quietly be call_rcu(), which is too short where tasks
+ * are preempted.
+ */
+#ifndef CONFIG_TASKS_RCU
+#error "ib_mr needs a kernel with CONFIG_TASKS_RCU (since 6.8: CONFIG_NEED_TASKS_RCU and PREEMPTION)"
+#endif
+
+/*
  * What a module was loaded with, while the kernel has not parsed it yet: on 6.1 KUnit runs a
- * module's suites that early. NULL once it is parsed, as it is elsewhere; 7.3 does not keep it.
+ * module's suites that early. NULL once it is parsed, as it is elsewhere, and where @mod is NULL,
+ * since the caller is built in; 7.3 does not keep it.
  */
 static inline const char *ibmr_unparsed_args(const struct module *mod)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
-	return mod->state == MODULE_STATE_COMING ? mod->args : NULL;
+	return mod && mod->state == MODULE_STATE_COMING ? mod->args : NULL;
 #else
 	return NULL;
 #endif

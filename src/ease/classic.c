@@ -84,6 +84,8 @@ struct ib_cq *ib_mr_create_cq(struct ib_device *device, ib_comp_handler comp_han
 	struct ib_cq *cq;
 
 	might_sleep();
+	if (IS_ERR_OR_NULL(device) || !cq_attr)
+		return ERR_PTR(ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__));
 	if (!comp_handler)
 		return __ib_create_cq(device, NULL, event_handler, cq_context, cq_attr, caller);
 	c = ibmr_should_fail(IBMR_FAULT_ALLOC) ? NULL : kzalloc(sizeof(*c), GFP_KERNEL);
@@ -113,10 +115,13 @@ EXPORT_SYMBOL(ib_mr_create_cq);
  */
 int ib_mr_destroy_cq(struct ib_cq *cq)
 {
-	struct classic_cq *c = cq->comp_handler == cq_completed ? cq->cq_context : NULL;
+	struct classic_cq *c;
 	int err;
 
 	might_sleep();
+	if (IS_ERR_OR_NULL(cq))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
+	c = cq->comp_handler == cq_completed ? cq->cq_context : NULL;
 	if (c) {
 		/* First, or a handler that is due would be given a CQ that is gone. */
 		WRITE_ONCE(c->closed, true);

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 
 #include "base/compat.h"
+#include "mr/handle.h"
 #include "mr/region.h"
 
 /* Give @mem, or the reason why there is none, to a new region. */
@@ -198,6 +199,30 @@ int ib_query_mr(struct ib_mr *mr, struct ib_mr_attr *mr_attr)
 	return err;
 }
 EXPORT_SYMBOL(ib_query_mr);
+
+/**
+ * ib_mr_not_ours() - may this handle go to a function of the core?
+ * @mr: handle
+ * @call: the function's name, for the log
+ *
+ * Context: any.
+ * Return: 0; -EINVAL for a handle of ib_mr's, live or deregistered, and for no handle.
+ */
+int ib_mr_not_ours(struct ib_mr *mr, const char *call)
+{
+	struct ibmr_region *region;
+	int err;
+
+	if (IS_ERR_OR_NULL(mr))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", call);
+	region = ibmr_handle_find(mr);
+	if (likely(!region))
+		return 0;
+	err = ibmr_refuse(region->dev, IB_MR_WHY_OUR_MR, "%s(key %#x)", call, mr->lkey);
+	ibmr_region_put(region);
+	return err;
+}
+EXPORT_SYMBOL(ib_mr_not_ours);
 
 /**
  * ib_mr_fence() - wait for packets that were let in under keys that are dead by now

@@ -362,7 +362,7 @@ static int copy_region(struct ib_pd *pd, u32 key, u64 iova, void *buf, size_t le
 	struct ibmr_dev *dev;
 	struct ibmr_view v;
 
-	if (no_device(pd))
+	if (no_device(pd) || (!buf && length))
 		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", call);
 	rcu_read_lock();
 	dev = ibmr_dev_rcu(pd->device);

@@ -12,6 +12,7 @@
 
 #include <linux/delay.h>
 #include <linux/slab.h>
+#include <linux/sizes.h>
 
 #include "bench.h"
 #include "stock/magazine.h"
@@ -367,10 +368,107 @@ static int fences(struct bench *b)
 	return err;
 }
 
+/* --- large and contiguous memory, the caller's path --- */
+
+#define LARGE_SHIFT	21
+#define LARGE_PAGES	16
+#define LARGE_FIRST	(PAGE_OFFSET + SZ_64M)	/* of memory that is never touched */
+
+/* Pages of 2 MiB, in an order in which no two touch; each map retires the one before. */
+static int large(struct bench *b)
+{
+	struct ib_fmr_attr attr = {
+		.max_pages = LARGE_PAGES, .max_maps = 64, .page_shift = LARGE_SHIFT,
+	};
+	struct bench_samples *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	struct ib_fmr *fmr = ib_alloc_fmr(b->pd, BENCH_ACCESS, &attr);
+	int i, err = s ? PTR_ERR_OR_ZERO(fmr) : -ENOMEM;
+	u64 list[LARGE_PAGES];
+	LIST_HEAD(head);
+
+	for (i = 0; i < LARGE_PAGES; i++)
+		list[i] = LARGE_FIRST + ((u64)((i * 7) % LARGE_PAGES) << LARGE_SHIFT);
+	for (i = 0; i < 24 && !err; i++) {
+		unsigned long flags;
+		u64 from;
+
+		local_irq_save(flags);
+		from = bench_clock();
+		err = ib_map_phys_fmr(fmr, list, LARGE_PAGES, 0);
+		if (i > 2)
+			bench_sample(s, bench_clock() - from);
+		local_irq_restore(flags);
+		msleep(300);	/* the stock fills again */
+	}
+	if (!err)
+		bench_result("fmr_map_large", LARGE_PAGES, bench_median(s));
+	if (!IS_ERR(fmr)) {
+		list_add(&fmr->list, &head);
+		ib_unmap_fmr(&head);
+		ib_dealloc_fmr(fmr);
+	}
+	kfree(s);
+	return err;
+}
+
+#define ROW_PAGES	64
+
+/* Pages that follow each other, at an iova that is congruent to them, as list or scatterlist. */
+static int in_a_row(struct bench *b, const char *name, bool sg)
+{
+	struct bench_samples *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	u64 *list = kcalloc(ROW_PAGES, sizeof(*list), GFP_KERNEL);
+	struct scatterlist one;
+	struct bench_pool p = {};
+	int i, nr, err = -ENOMEM;
+
+	sg_init_table(&one, 1);
+	sg_dma_address(&one) = LARGE_FIRST;
+	sg_dma_len(&one) = ROW_PAGES << PAGE_SHIFT;
+	if (s && list)
+		err = bench_pool_create(b, &p, usual);
+	if (err)
+		goto out;
+	for (i = 0; i < ROW_PAGES; i++)
+		list[i] = LARGE_FIRST + ((u64)i << PAGE_SHIFT);
+	nr = min_t(int, bench_pool_ready(&p), BURST);
+	for (i = 0; i < nr && !err; i++) {
+		struct ib_pool_fmr *fmr;
+		unsigned long flags;
+		u64 from;
+
+		local_irq_save(flags);
+		from = bench_clock();
+		fmr = sg ? ib_fmr_pool_map_sg(p.pool, &one, 1, 0, ROW_PAGES << PAGE_SHIFT,
+					      LARGE_FIRST)
+			 : ib_fmr_pool_map_phys(p.pool, list, ROW_PAGES, LARGE_FIRST);
+		if (!IS_ERR(fmr)) {
+			ib_fmr_pool_unmap(fmr);
+			if (i > 15)
+				bench_sample(s, bench_clock() - from);
+		}
+		local_irq_restore(flags);
+		err = PTR_ERR_OR_ZERO(fmr);
+	}
+	if (!err)
+		bench_result(name, ROW_PAGES, bench_median(s));
+out:
+	bench_pool_destroy(&p);
+	kfree(list);
+	kfree(s);
+	return err;
+}
+
 int bench_fmr(struct bench *b)
 {
 	int err = caller(b);
 
+	if (!err)
+		err = in_a_row(b, "fmr_row_map_unmap", false);
+	if (!err)
+		err = in_a_row(b, "fmr_sg_row_map_unmap", true);
+	if (!err)
+		err = large(b);
 	if (!err)
 		err = cached(b);
 	if (!err)

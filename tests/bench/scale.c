@@ -29,7 +29,8 @@
 enum shape { PIECE, SCATTERED, UNEVEN };
 
 /* @cost: of the call; or NULL. */
-static struct ib_mr *region(struct bench *b, unsigned int pages, enum shape shape, u64 *cost)
+static struct ib_mr *region_with(struct bench *b, unsigned int pages, enum shape shape, int access,
+				 u64 *cost)
 {
 	unsigned int i, nr = shape == PIECE ? 1 : pages;
 	struct ib_phys_buf *buf = kvcalloc(nr, sizeof(*buf), GFP_KERNEL);
@@ -50,11 +51,16 @@ static struct ib_mr *region(struct bench *b, unsigned int pages, enum shape shap
 		buf[i].addr = end;
 	}
 	bench_begin(&span);
-	mr = ib_reg_phys_mr(b->pd, buf, nr, IB_ACCESS_LOCAL_WRITE, &iova);
+	mr = ib_reg_phys_mr(b->pd, buf, nr, access, &iova);
 	if (cost)
 		*cost = bench_end(&span);
 	kvfree(buf);
 	return mr;
+}
+
+static struct ib_mr *region(struct bench *b, unsigned int pages, enum shape shape, u64 *cost)
+{
+	return region_with(b, pages, shape, IB_ACCESS_LOCAL_WRITE, cost);
 }
 
 /* --- regions of all sizes --- */
@@ -159,6 +165,46 @@ static int sizes(struct bench *b, struct bench_samples *s)
 			err = frwr_cost(b, s, pages[i]);
 	}
 	return err;
+}
+
+/* What the right to bind windows adds: instructions, and memory of the whole system in KiB. */
+static int bindable(struct bench *b, struct bench_samples *s, const char *cost_name,
+		    const char *memory_name, int access)
+{
+	enum { REGIONS = 9, PAGES = SZ_64M >> PAGE_SHIFT };
+	struct ib_mr *mr[REGIONS];
+	int i, nr, err = 0;
+	long before = 0;
+	u64 cost;
+
+	for (nr = 0; nr < REGIONS && !err; nr++) {
+		if (nr == 1)	/* what the first one of its kind leaves behind does not count */
+			before = si_mem_available();
+		mr[nr] = region_with(b, PAGES, SCATTERED, access, &cost);
+		err = PTR_ERR_OR_ZERO(mr[nr]);
+		if (err)
+			break;
+		bench_sample(s, cost);
+		cond_resched();
+	}
+	if (!err) {
+		before -= si_mem_available();
+		bench_result(cost_name, PAGES, bench_median(s));
+		bench_result(memory_name, PAGES,
+			     max(before, 0L) * (PAGE_SIZE / SZ_1K) / (REGIONS - 1));
+	}
+	for (i = 0; i < nr; i++)
+		ib_dereg_mr(mr[i]);
+	return err;
+}
+
+static int binds(struct bench *b, struct bench_samples *s)
+{
+	const int access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ;
+	int err = bindable(b, s, "reg_not_bindable", "memory_not_bindable", access);
+
+	return err ? err : bindable(b, s, "reg_bindable", "memory_bindable",
+				    access | IB_ACCESS_MW_BIND);
 }
 
 /* --- lookups --- */
@@ -448,6 +494,8 @@ int bench_scale(struct bench *b)
 	struct bench_samples *s = kcalloc(2, sizeof(*s), GFP_KERNEL);
 	int err = s ? sizes(b, s) : -ENOMEM;
 
+	if (!err)
+		err = binds(b, s);
 	if (!err)
 		err = lookups(b, s);
 	if (!err)

@@ -10,6 +10,7 @@
 #include <linux/delay.h>
 #include <linux/slab.h>
 #include <linux/sizes.h>
+#include <rdma/ib_fmr_pool.h>
 #include <rdma/ib_mr_mw.h>
 
 #include "bench.h"
@@ -82,6 +83,52 @@ static int by_rereg(struct windows *w)
 	return 0;
 }
 
+#define POOLS	1000
+
+/* A window more, in a device with many magazines that are no windows'. */
+static int among_pools(struct bench *b)
+{
+	struct ib_fmr_pool_param param = {
+		.max_pages_per_fmr = 1, .page_shift = PAGE_SHIFT, .access = BENCH_ACCESS,
+		.pool_size = 1, .dirty_watermark = 1,
+	};
+	struct ib_fmr_pool **pool = kvcalloc(POOLS, sizeof(*pool), GFP_KERNEL);
+	struct bench_samples *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	struct ib_mw *first = NULL, *mw;
+	struct bench_span span;
+	int i, nr = 0, err = pool && s ? 0 : -ENOMEM;
+
+	for (; nr < POOLS && !err; nr++) {
+		pool[nr] = ib_create_fmr_pool(b->pd, &param);
+		err = PTR_ERR_OR_ZERO(pool[nr]);
+		if (err)
+			break;
+		cond_resched();
+	}
+	if (!err) {
+		first = ib_alloc_mw(b->pd, IB_MW_TYPE_1);
+		err = PTR_ERR_OR_ZERO(first);
+	}
+	for (i = 0; i < 40 && !err; i++) {
+		bench_begin(&span);
+		mw = ib_alloc_mw(b->pd, IB_MW_TYPE_1);
+		if (i > 7)
+			bench_sample(s, bench_end(&span));
+		err = PTR_ERR_OR_ZERO(mw);
+		if (!err)
+			ib_dealloc_mw(mw);
+	}
+	if (!err)
+		bench_result("mw_alloc", POOLS, bench_median(s));
+	if (!IS_ERR_OR_NULL(first))
+		ib_dealloc_mw(first);
+	while (nr)
+		ib_destroy_fmr_pool(pool[--nr]);
+	kfree(s);
+	kvfree(pool);
+	return err;
+}
+
 int bench_window(struct bench *b)
 {
 	struct windows *w = kzalloc(sizeof(*w), GFP_KERNEL);
@@ -121,6 +168,8 @@ int bench_window(struct bench *b)
 		ib_dealloc_mw(w->mw[i]);
 	if (!err)
 		err = by_rereg(w);
+	if (!err)
+		err = among_pools(b);
 	if (!IS_ERR_OR_NULL(w->mr))
 		ib_dereg_mr(w->mr);
 out:

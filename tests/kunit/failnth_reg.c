@@ -104,8 +104,8 @@ static void failed_user(struct fn_room *r)
 	KUNIT_EXPECT_EQ(r->test, ibt_proc_pinned(r->proc), (u64)0);
 }
 
-/* A large region that may be bound to has stocks of its own; without them it is a region still. */
-static int run_provision(struct fn_room *r)
+/* A large region that may be bound to takes no more than any other until it is bound to. */
+static int run_bindable(struct fn_room *r)
 {
 	return take_mr(r, ib_mr_reg_kernel(r->pd, r->flat->addr, r->flat->size, ALL | MWB, NULL));
 }
@@ -215,6 +215,11 @@ static int run_stale(struct fn_room *r)
 	return ib_mr_is_stale(r->mr);
 }
 
+static int run_not_ours(struct fn_room *r)
+{
+	return ib_mr_not_ours((struct ib_mr *)r, __func__);	/* compared only */
+}
+
 static int run_fence(struct fn_room *r)
 {
 	ib_mr_fence();
@@ -268,8 +273,8 @@ static const struct fn_row regions[] = {
 	  .run = run_phys, .failed = beside_works, .done = done_beside },
 	{ "ib_mr_reg_kernel", NULL, F_ALLOC | F_DEVICE | F_REGQP,
 	  .run = run_kernel, .done = done_flat },
-	{ "ib_mr_reg_kernel", "with stocks", F_ALLOC | F_DEVICE | F_REGQP, FN_STOCK | FN_SAMPLE,
-	  .set_up = set_up_large, .run = run_provision, .done = done_flat },
+	{ "ib_mr_reg_kernel", "bindable", F_ALLOC | F_DEVICE | F_REGQP,
+	  .set_up = set_up_large, .run = run_bindable, .done = done_flat },
 	{ "ib_mr_reg_sg", NULL, F_ALLOC | F_DEVICE | F_REGQP, .set_up = set_up_sg,
 	  .run = run_sg, .done = done_scattered },
 	{ "ib_mr_reg_user", NULL, F_ALLOC | F_DEVICE | F_REGQP, .set_up = set_up_user,
@@ -283,6 +288,7 @@ static const struct fn_row regions[] = {
 	  .run = run_dereg, .done = done_windowed },
 	{ "ib_query_mr", .set_up = made, .run = run_query },
 	{ "ib_mr_is_stale", .set_up = made, .run = run_stale },
+	{ "ib_mr_not_ours", .run = run_not_ours },
 	{ "ib_mr_fence", .run = run_fence },
 	{ "ib_mr_check", .set_up = made, .run = run_check },
 	{ "ib_mr_translate", .set_up = made, .run = run_translate },

@@ -165,6 +165,7 @@ static inline int ib_mr_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int 
 	return ib_map_mr_sg(mr, sg, nents, offset, page_size);
 }
 
+#undef ib_map_mr_sg
 #define ib_map_mr_sg(mr, sg, nents, ...) \
 	ib_mr_arg3(__VA_ARGS__, ib_mr_map_mr_sg, ib_mr_map_mr_sg_old)(mr, sg, nents, __VA_ARGS__)
 #endif
