@@ -219,7 +219,8 @@ def module_index(kernel, along):
         dep = [line for line in f if line.split(':')[0] in here]
     with open(folder / 'modules.alias', encoding='utf-8') as f:
         alias = [line for line in f if line.split()[-1] in names]
-    return {'modules.dep': ''.join(dep), 'modules.alias': ''.join(alias)}
+    return {'modules.dep': ''.join(dep), 'modules.alias': ''.join(alias),
+            'modules.builtin': (folder / 'modules.builtin').read_bytes()}
 
 
 def base(kernel, cache, init):

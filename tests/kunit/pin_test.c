@@ -75,8 +75,12 @@ static const struct kind_row {
 	{ "anonymous, shared", SHARED },
 	{ "a file of tmpfs, shared", FILE_SHARED },
 	{ "a file of tmpfs, private", FILE_PRIVATE },
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
 	{ "a transparent huge page", THP, 1 },
+#endif
+#ifdef CONFIG_HUGETLBFS
 	{ "a hugetlb page", HUGETLB, 1 },
+#endif
 };
 
 static void kind_desc(const struct kind_row *row, char *desc)
