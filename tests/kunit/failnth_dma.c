@@ -183,6 +183,12 @@ static int run_reports(struct fn_room *r)
 	return 0;
 }
 
+/* By its own struct device; and for NULL the oldest one, which may be another. */
+static int run_soft_device(struct fn_room *r)
+{
+	return ib_mr_soft_device(&r->dev->dev) == r->dev && ib_mr_soft_device(NULL) ? 0 : -EINVAL;
+}
+
 static const struct fn_row dma[] = {
 	{ "__ib_mr_dma_map_single", NULL, F_ALLOC, .set_up = set_up_bounce,
 	  .run = run_single, .done = done_single },
@@ -209,6 +215,7 @@ static const struct fn_row dma[] = {
 	{ "ib_mr_dma_check_set", .set_up = set_up_bounce, .run = run_mode_set },
 	{ "ib_mr_dma_check_get", .set_up = set_up_bounce, .run = run_mode_get },
 	{ "ib_mr_dma_reports", .set_up = set_up_bounce, .run = run_reports },
+	{ "ib_mr_soft_device", .run = run_soft_device },
 };
 
 FN_SUITE(dma, dma);
