@@ -132,7 +132,7 @@ struct ib_mr_attr {
 	X(SHARED_READONLY,  -EFAULT, \
 	  "this kernel pins for writing, which a read-only shared mapping of a file forbids") \
 	X(NOT_PINNABLE,     -EFAULT, \
-	  "the memory is there, but the kernel does not pin it for long (a device's, secret, a file's)") \
+	  "the kernel does not pin this memory for long (a device's, secret, a file's)") \
 	/* verdicts on an access: ib_mr_check(), ib_mr_explain() */ \
 	X(UNKNOWN_KEY,      -EINVAL,     "no region has this key") \
 	X(STALE_KEY,        -EINVAL,     "the key's variant is not the current one") \

@@ -37,7 +37,7 @@
  * are preempted.
  */
 #ifndef CONFIG_TASKS_RCU
-#error "ib_mr needs a kernel with CONFIG_TASKS_RCU (since 6.8: CONFIG_NEED_TASKS_RCU and PREEMPTION)"
+#error "ib_mr needs CONFIG_TASKS_RCU (since 6.8: CONFIG_NEED_TASKS_RCU and PREEMPTION)"
 #endif
 
 /*

@@ -72,8 +72,8 @@ static struct ibmr_dma_chain *ibmr_dma_chain_find(unsigned long ip, unsigned lon
 }
 
 /*
- * How @ip was reached, as a number. Code of kernel and modules lies within 2 GiB, so what is as near
- * to @ip may be a return address.
+ * How @ip was reached, as a number. Code of kernel and modules lies within 2 GiB, so what is as
+ * near to @ip may be a return address.
  */
 static unsigned long ibmr_dma_way(unsigned long ip)
 {

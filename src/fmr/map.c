@@ -385,6 +385,7 @@ static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u6
  */
 static noinline struct ib_pool_fmr *plain_none(struct ib_fmr_pool *pool, bool counted,
 					       unsigned long flags)
+	__releases(&pool->mag->lock)
 {
 	enum ib_mr_reason why = none_taken(pool);
 
@@ -555,6 +556,7 @@ static noinline void release(struct ib_fmr_pool *pool, struct pool_entry *e)
 
 /* What is rare in ib_fmr_pool_unmap(); the count was taken down, and the lock is held. */
 static noinline int unmap_other(struct ib_pool_fmr *fmr, unsigned long flags)
+	__releases(&fmr->pool->mag->lock)
 {
 	struct ib_fmr_pool *pool = fmr->pool;
 	struct ibmr_mag *mag = pool->mag;

@@ -232,7 +232,8 @@ static void explain_kept(struct kunit *test)
 
 static void named_back(struct kunit *test, void *arg)
 {
-	ibt_shell("for n in roce0 dma_reports devices; do rdma dev set $n name rxe0; done 2> /dev/null");
+	ibt_shell("for n in roce0 dma_reports devices; do rdma dev set $n name rxe0; "
+		  "done 2> /dev/null");
 }
 
 /* A device that is renamed is found by its new name only, and another may have the old one. */
@@ -261,7 +262,8 @@ static void explain_renamed(struct kunit *test)
 		snprintf(line, sizeof(line), "test ! -e " DEVICES "%s", before);
 		KUNIT_EXPECT_EQ(test, ibt_shell(line), 0);
 		snprintf(line, sizeof(line),
-			 "exec 3<> " DEVICES "%s/explain; echo %#x %#llx 8 read >&3 && cat <&3 > /tmp/ibt-answer",
+			 "exec 3<> " DEVICES "%s/explain; echo %#x %#llx 8 read >&3 && "
+			 "cat <&3 > /tmp/ibt-answer",
 			 names[i], mr->rkey, IOVA);
 		KUNIT_EXPECT_EQ(test, ibt_shell(line), 0);
 		ibt_read_file("/tmp/ibt-answer", text, 4096);

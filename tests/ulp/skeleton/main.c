@@ -121,8 +121,8 @@ static int skel_io(struct skel_dev *dev)
 	ib_fmr_pool_unmap(fmr);
 	/*
 	 * The key is dead. A packet that was let in before may still be read for, so nothing is
-	 * unmapped or given away before a fence. One serves many I/Os: where they come fast, collect
-	 * what is done, fence, and give all of it back (docs/porting.md has the recipe).
+	 * unmapped or given away before a fence. One serves many I/Os: where they come fast,
+	 * collect what is done, fence, and give all of it back (docs/porting.md has the recipe).
 	 */
 	ib_flush_fmr_pool(dev->pool);
 	for (i = 0; !err && i < IO_PAGES; i++)
