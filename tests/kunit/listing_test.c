@@ -450,8 +450,10 @@ static int load_thread(void *arg, int i)
 	int n, err = 0;
 
 	if (!i) {
-		for (n = 0; n < (ibt_slow ? 2000 : 25) && !err; n++)
+		for (n = 0; n < (ibt_slow ? 2000 : 25) && !err; n++) {
 			err = load_turn(l, n);
+			usleep_range(1000, 2000);	/* on one CPU the reader has its turn so */
+		}
 		WRITE_ONCE(l->stop, true);
 		return err;
 	}
