@@ -430,11 +430,12 @@ struct ib_pool_fmr *ib_fmr_pool_map_phys(struct ib_fmr_pool *pool, u64 *page_lis
 	struct ib_mr *drv;
 
 	/*
-	 * One of the two is NULL? Addresses of the kernel have the highest bit where this is
-	 * counted; where they do not, the longer way tells.
+	 * One of the two is NULL, or the pool is an error? Addresses of the kernel have the highest
+	 * bit where this is counted, and an error loses it by the sum; where addresses do not have
+	 * it, the longer way tells.
 	 */
 	if (static_branch_unlikely(&ib_mr_dma_checking) ||
-	    unlikely((long)((unsigned long)pool & (unsigned long)page_list) >= 0 ||
+	    unlikely((long)(((unsigned long)pool + MAX_ERRNO) & (unsigned long)page_list) >= 0 ||
 		     (unsigned int)nr - 1 >= pool->short_pages ||
 		     offset_in_page(io_virtual_address) ||
 		     io_virtual_address >= data_race(ibmr_short_iova)))
