@@ -28,7 +28,7 @@ enum ib_mr_reason ibmr_fmr_sg_range(struct scatterlist *to, const struct scatter
 				    int nents, unsigned int offset, u64 length, u64 iova,
 				    unsigned int max, unsigned int *used, unsigned int *shift);
 bool ibmr_fmr_map_merged(struct ib_mr *drv, const u64 *pages, unsigned int nr, u64 iova,
-			 unsigned int page_shift);
+			 unsigned int page_shift, unsigned int max_shift);
 
 /* Do the first two touch, or the last two? Then others may as well. */
 static __always_inline bool ibmr_fmr_touch(const u64 *pages, unsigned long nr)
@@ -92,7 +92,8 @@ static __always_inline bool ibmr_fmr_map_plain(struct ib_mr *drv, const u64 *pag
 	if (nr == 1)
 		goto map;
 	if (unlikely(ibmr_fmr_touch(pages, nr)))
-		return ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT);
+		return ibmr_fmr_map_merged(drv, pages, nr, iova, PAGE_SHIFT,
+					   IBMR_LIVE_MAX_SHIFT);
 	if (nr <= 4) {
 		sg_dma_address(&sg[1]) = pages[1];
 		sg_dma_address(&sg[nr - 2]) = pages[nr - 2];
@@ -123,7 +124,8 @@ map:
 		return true;
 	}
 	ibmr_driver_reads(WRITE_ONCE(drv->length, 0));
-	return ibmr_fmr_map_merged(drv, pages, length >> PAGE_SHIFT, iova, PAGE_SHIFT);
+	return ibmr_fmr_map_merged(drv, pages, length >> PAGE_SHIFT, iova, PAGE_SHIFT,
+				   IBMR_LIVE_MAX_SHIFT);
 }
 
 /* The same for pages of any size. */
@@ -132,7 +134,7 @@ static inline bool ibmr_fmr_live_map(struct ib_mr *drv, const u64 *pages, unsign
 {
 	return likely(page_shift == PAGE_SHIFT) ?
 	       ibmr_fmr_map_plain(drv, pages, nr, iova) :
-	       ibmr_fmr_map_merged(drv, pages, nr, iova, page_shift);
+	       ibmr_fmr_map_merged(drv, pages, nr, iova, page_shift, IBMR_LIVE_MAX_SHIFT);
 }
 
 #endif /* IBMR_FMR_H */

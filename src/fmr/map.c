@@ -365,8 +365,11 @@ static noinline struct ib_pool_fmr *map_other(struct ib_fmr_pool *pool, const u6
 	e = pool->buckets ? take_cached(pool, &a) : take(pool, &a);
 	if (unlikely(!e)) {
 		why = none_taken(pool);
-	} else if (unlikely(!ibmr_fmr_live_map(a->drv, page_list, list_len, iova,
-					       pool->param.page_shift))) {
+	} else if (unlikely(!(pool->one_size ?
+			      ibmr_fmr_map_merged(a->drv, page_list, list_len, iova,
+						  pool->param.page_shift, PAGE_SHIFT) :
+			      ibmr_fmr_live_map(a->drv, page_list, list_len, iova,
+						pool->param.page_shift)))) {
 		untake(pool, e, a);
 		why = ibmr_fmr_why();
 	} else if (pool->buckets) {
@@ -505,6 +508,8 @@ struct ib_pool_fmr *ib_fmr_pool_map_sg(struct ib_fmr_pool *pool, struct scatterl
 				&used, &shift);
 	if (unlikely(why))
 		goto refuse;
+	if (unlikely(pool->one_size))
+		shift = PAGE_SHIFT;
 	e = pool->buckets ? take_cached(pool, &a) : take(pool, &a);
 	if (unlikely(!e)) {
 		why = none_taken(pool);

@@ -319,7 +319,8 @@ struct ib_fmr_pool *ib_create_fmr_pool(struct ib_pd *pd, struct ib_fmr_pool_para
 	pool->wake = params->flush_function;
 	pool->plain = !params->cache && params->key_maps <= 1 && !pool->wake;
 	pool->page_mask = (1ULL << params->page_shift) - 1;
-	if (pool->plain && params->page_shift == PAGE_SHIFT)
+	pool->one_size = params->key_maps > 1 || params->rekey_at_once;
+	if (pool->plain && !pool->one_size && params->page_shift == PAGE_SHIFT)
 		pool->short_pages = params->max_pages_per_fmr;
 	pool->pd = pd;
 	pool->pdn = pd->res.id;

@@ -23,6 +23,9 @@ struct pool_entry {
  * struct ib_fmr_pool - a pool
  * @mag: its magazine; mag->lock guards what follows
  * @plain: neither cache nor key_maps nor anybody to be woken: a release has one way to go
+ * @one_size: no quarantine between two maps of an MR (key_maps, rekey_at_once). A packet may be in
+ *	it while it is mapped anew, and the driver changes list and block size one after the other:
+ *	with blocks of another size it would reach what is in neither mapping. So all are pages
  * @short_pages: longest page list that goes the short way; 0 when none does: not @plain, or pages
  *               of another size than PAGE_SIZE
  * @page_mask: bits of an address within a page
@@ -61,6 +64,7 @@ struct ib_fmr_pool {
 	struct hlist_head *buckets;
 	bool plain;
 	unsigned int short_pages;
+	bool one_size;
 	u64 page_mask;
 	int spare;
 	int dirty;

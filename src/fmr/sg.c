@@ -85,13 +85,14 @@ static unsigned int ibmr_fmr_sg(struct scatterlist *sgl, const u64 *pages, unsig
 /*
  * The longer way of ibmr_fmr_map_plain(), for pages of any size. Inner boundaries are on pages and
  * iova is on one, so a block is never smaller than a page where it may be as large as that, and
- * there are never more blocks than pages.
+ * there are never more blocks than pages. @max_shift: log2 of the largest block that is allowed.
  */
 bool ibmr_fmr_map_merged(struct ib_mr *drv, const u64 *pages, unsigned int nr, u64 iova,
-			 unsigned int page_shift)
+			 unsigned int page_shift, unsigned int max_shift)
 {
 	struct scatterlist *sgl = this_cpu_ptr(ibmr_scratch)->sgl;
 	unsigned int nents;
+	unsigned int shift;
 	u64 inner;
 
 	if (ibmr_should_fail(IBMR_FAULT_DEVICE))
@@ -99,8 +100,8 @@ bool ibmr_fmr_map_merged(struct ib_mr *drv, const u64 *pages, unsigned int nr, u
 	nents = ibmr_fmr_sg(sgl, pages, nr, page_shift, &inner);
 	if (unlikely(!nents))
 		return ibmr_fmr_not_linear();
-	return ibmr_live_map(drv, sgl, nents, (u64)nr << page_shift, iova,
-			     ibmr_live_block(inner | (iova ^ sg_dma_address(sgl))));
+	shift = ibmr_live_block(inner | (iova ^ sg_dma_address(sgl)));
+	return ibmr_live_map(drv, sgl, nents, (u64)nr << page_shift, iova, min(shift, max_shift));
 }
 
 /* sg_next() of an entry that has one. */
