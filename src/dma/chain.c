@@ -18,6 +18,7 @@
 #include <linux/hashtable.h>
 #include <linux/module.h>
 #include <linux/rculist.h>
+#include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 #include <linux/stacktrace.h>
 
@@ -73,13 +74,17 @@ static struct ibmr_dma_chain *ibmr_dma_chain_find(unsigned long ip, unsigned lon
 
 /*
  * How @ip was reached, as a number. Code of kernel and modules lies within 2 GiB, so what is as
- * near to @ip may be a return address.
+ * near to @ip may be a return address. A task's stack is looked at up to its end; an interrupt's
+ * has no alignment but a page's, and a guard page behind it, so there the page is the end.
  */
 static unsigned long ibmr_dma_way(unsigned long ip)
 {
 	const unsigned long *at = __builtin_frame_address(0);
-	unsigned long end = ALIGN((unsigned long)at + 1, THREAD_SIZE), word, way = 0;
+	unsigned long word, way = 0, end;
 	unsigned int i;
+
+	end = object_is_on_stack(at) ? (unsigned long)task_stack_page(current) + THREAD_SIZE :
+				       ALIGN((unsigned long)at + 1, PAGE_SIZE);
 
 	for (i = 0; i < IBMR_DMA_WORDS && (unsigned long)(at + i) < end; i++) {
 		word = READ_ONCE_NOCHECK(at[i]);

@@ -133,10 +133,11 @@ static bool ibmr_dma_overlaps(const struct ibmr_dma_ent *ent, const struct ibmr_
 {
 	unsigned int i;
 
-	if (!map->bounced || map == ent->map || !ibmr_dma_from_device(map->dir))
+	if (!map->bounced || !ibmr_dma_from_device(map->dir))
 		return false;
+	/* also of its own list, which may name the memory more than once */
 	for (i = 0; i < map->nr; i++)
-		if (map->ent[i].cpu < ent->cpu + ent->len &&
+		if (&map->ent[i] != ent && map->ent[i].cpu < ent->cpu + ent->len &&
 		    ent->cpu < map->ent[i].cpu + map->ent[i].len)
 			return true;
 	return false;

@@ -120,13 +120,16 @@ void ibmr_dma_ent_remove(struct ibmr_dma_shard *shard, struct ibmr_dma_ent *ent)
 	ibmr_dma_it_remove(ent, &shard->live);
 }
 
+/* In a tie: not the first entry of a list. Directions leave the bit alone. */
+#define IBMR_DMA_TIE_REST	BIT(2)
+
 /* What an unmap says of a mapping, beside the address. Never 0. */
 u64 ibmr_dma_tie(enum ibmr_dma_how how, enum dma_data_direction dir, u64 size,
 		 const struct scatterlist *sg)
 {
 	u64 what = how == IBMR_DMA_SG ? (uintptr_t)sg : size;
 
-	return what << 6 | (u64)(how + 1) << 3 | ((u64)dir & 7);
+	return what << 6 | (u64)(how + 1) << 3 | ((u64)dir & 3);
 }
 
 static u64 ibmr_dma_tie_of(const struct ibmr_dma_map *map)
@@ -229,7 +232,8 @@ void ibmr_dma_insert(struct ibmr_dma_map *map)
 				map->checked = true;
 			}
 		}
-		ent->tie = map->checked ? ibmr_dma_tie_of(map) : 0;
+		/* An unmap means the first: it stands before the others of its address. */
+		ent->tie = map->checked ? ibmr_dma_tie_of(map) | (i ? IBMR_DMA_TIE_REST : 0) : 0;
 		ibmr_dma_ent_insert(shard, ent);
 		raw_spin_unlock_irqrestore(&shard->lock, flags);
 	}

@@ -202,7 +202,8 @@ int ib_mr_arena_destroy(struct ib_mr_arena *arena)
 	might_sleep();
 	if (IS_ERR_OR_NULL(arena))
 		return 0;
-	out = atomic_long_read(&arena->slices);
+	/* Pairs with the barrier in ib_mr_arena_free(): who has counted down is done. */
+	out = atomic_long_read_acquire(&arena->slices);
 	if (out)
 		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_BUSY, "%s with %ld slices", __func__,
 				   out);
@@ -278,6 +279,8 @@ int ib_mr_arena_alloc_aligned(struct ib_mr_arena *arena, size_t size, size_t ali
 	unsigned long va;
 	u32 number;
 
+	if (IS_ERR_OR_NULL(arena) || !slice)
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	if (!size || !is_power_of_2(align) || align > INT_MAX)
 		return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_ARGS, "%s(%zu bytes, align %zu)",
 				   __func__, size, align);
@@ -335,9 +338,13 @@ EXPORT_SYMBOL(ib_mr_arena_alloc);
  */
 int ib_mr_arena_free(struct ib_mr_arena *arena, struct ib_mr_slice *slice)
 {
-	size_t off = (uintptr_t)slice->va - (uintptr_t)arena->mem, first, bytes;
-	u32 number = mixed(slice->number, slice->size);
+	size_t off, first, bytes;
+	u32 number;
 
+	if (IS_ERR_OR_NULL(arena) || !slice)
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
+	off = (uintptr_t)slice->va - (uintptr_t)arena->mem;
+	number = mixed(slice->number, slice->size);
 	if (slice->va < arena->mem || off >= arena->size || off & ((1UL << arena->order) - 1) ||
 	    !slice->size || slice->size > arena->size - off || !number)
 		goto refuse;
@@ -347,10 +354,12 @@ int ib_mr_arena_free(struct ib_mr_arena *arena, struct ib_mr_slice *slice)
 	/* From here on it is ours alone, and its size is what it was. */
 	bytes = round_up(slice->size, 1UL << arena->order);
 	atomic_long_sub(bytes, &arena->used);	/* before the room is there: who counts may try */
-	atomic_long_dec(&arena->slices);
 	gen_pool_free(arena->pool, (uintptr_t)slice->va, bytes);
 	WRITE_ONCE(arena->hint, first);
 	*slice = (struct ib_mr_slice){};
+	/* Last: who finds none out may destroy the arena. Pairs with the reading there. */
+	smp_mb__before_atomic();
+	atomic_long_dec(&arena->slices);
 	return 0;
 refuse:
 	return ibmr_refuse(arena->dev, IB_MR_WHY_ARENA_SLICE, "%s(%p, %zu bytes)", __func__,
@@ -383,10 +392,12 @@ EXPORT_SYMBOL(ib_mr_arena_usage);
  * @arena: arena, whose region it stays
  *
  * Context: any.
- * Return: the handle.
+ * Return: the handle; ERR_PTR(-EINVAL) for an error or NULL.
  */
 struct ib_mr *ib_mr_arena_mr(struct ib_mr_arena *arena)
 {
+	if (IS_ERR_OR_NULL(arena))
+		return ERR_PTR(ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__));
 	return arena->mr;
 }
 EXPORT_SYMBOL(ib_mr_arena_mr);

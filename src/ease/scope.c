@@ -94,6 +94,8 @@ int ib_mr_scope_add(struct ib_mr_scope *scope, enum ib_mr_scope_rank rank,
 	struct scope_item *item;
 
 	might_sleep();
+	if (IS_ERR_OR_NULL(scope))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	if (IS_ERR_OR_NULL(object) || !release || (unsigned int)rank >= IB_MR_SCOPE_RANKS)
 		return ibmr_refuse(scope->dev, IB_MR_WHY_NULL_ARG, "%s(rank %u, %p)", __func__,
 				   rank, object);
@@ -193,6 +195,8 @@ int ib_mr_scope_forget(struct ib_mr_scope *scope, void *object)
 	int rank;
 
 	might_sleep();
+	if (IS_ERR_OR_NULL(scope))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	mutex_lock(&scope->lock);
 	item = scope_take(scope, object, &rank);
 	mutex_unlock(&scope->lock);
@@ -217,6 +221,8 @@ int ib_mr_scope_drop(struct ib_mr_scope *scope, void *object)
 	int rank, err;
 
 	might_sleep();
+	if (IS_ERR_OR_NULL(scope))
+		return ibmr_refuse(NULL, IB_MR_WHY_NULL_ARG, "%s", __func__);
 	mutex_lock(&scope->lock);
 	item = scope_take(scope, object, &rank);
 	if (!item) {

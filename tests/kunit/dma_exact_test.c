@@ -487,8 +487,41 @@ static void ex_fmr_unasked(struct kunit *test)
 	free_page((unsigned long)buf);
 }
 
+/* Lists that name one page again and again: zeroes to be written, and what is not wanted. */
+static void ex_same_page(struct kunit *test)
+{
+	const int nents[] = { 2, 5, 70, 256 };
+	u64 before[IB_MR_DMA_FAULT_COUNT];
+	struct scatterlist *sg = kunit_kcalloc(test, 256, sizeof(*sg), GFP_KERNEL);
+	u8 *buf = ex_pages(test, 0);
+	struct ib_device *dev;
+	int mode, i, k;
+
+	KUNIT_ASSERT_NOT_NULL(test, sg);
+	for (mode = IB_MR_DMA_TRACK; mode <= IB_MR_DMA_BOUNCE; mode++) {
+		dev = chk_begin(test, mode);
+		chk_faults(dev, before);
+		for (i = 0; i < ARRAY_SIZE(nents); i++) {
+			sg_init_table(sg, nents[i]);
+			for (k = 0; k < nents[i]; k++)
+				sg_set_buf(&sg[k], buf, PAGE_SIZE);
+			KUNIT_ASSERT_EQ(test, ib_dma_map_sg(dev, sg, nents[i], DMA_TO_DEVICE),
+					nents[i]);
+			ib_dma_unmap_sg(dev, sg, nents[i], DMA_TO_DEVICE);
+
+			KUNIT_ASSERT_EQ(test, ib_dma_map_sg(dev, sg, nents[i], DMA_FROM_DEVICE),
+					nents[i]);
+			memset((u8 *)(uintptr_t)sg_dma_address(sg), 0x20 + i, 100);
+			ib_dma_unmap_sg(dev, sg, nents[i], DMA_FROM_DEVICE);
+			chk_expect(test, dev, before, IB_MR_DMA_CPU_WRITE, 0, "one page");
+		}
+	}
+	free_page((unsigned long)buf);
+}
+
 static struct kunit_case exact_cases[] = {
 	KUNIT_CASE(ex_every_byte),
+	KUNIT_CASE(ex_same_page),
 	KUNIT_CASE(ex_strict),
 	KUNIT_CASE(ex_large),
 	KUNIT_CASE(ex_older),

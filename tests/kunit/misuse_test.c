@@ -7,6 +7,7 @@
 #include "fmr_helpers.h"
 #include "window.h"
 
+#include <rdma/ib_mr_arena.h>
 #include <rdma/ib_mr_mw.h>
 
 /* --- NULL, for each call and argument --- */
@@ -36,6 +37,12 @@ static struct ib_mr_attr one_attr;
 static struct ib_cq_init_attr one_cq = { .cqe = 1 };
 static struct ib_wc one_wc;
 static u8 byte;
+static struct ib_mr_slice one_slice;
+
+static int release_nothing(void *object)
+{
+	return 0;
+}
 
 #define NULLS(X)									\
 	X(get_dma_mr_pd, PTR_ERR_OR_ZERO(ib_get_dma_mr(NULL, LW)))			\
@@ -90,6 +97,16 @@ static u8 byte;
 	X(create_cq_attr, PTR_ERR_OR_ZERO(ib_mr_create_cq(g->pd->device, NULL, NULL, NULL,	\
 							  NULL, "")))			\
 	X(destroy_cq, ib_mr_destroy_cq(NULL))						\
+	X(arena_alloc, ib_mr_arena_alloc(NULL, 64, &one_slice))				\
+	X(arena_alloc_err, ib_mr_arena_alloc(ERR_PTR(-ENOMEM), 64, &one_slice))		\
+	X(arena_aligned, ib_mr_arena_alloc_aligned(NULL, 64, 8, &one_slice))		\
+	X(arena_free, ib_mr_arena_free(NULL, &one_slice))				\
+	X(arena_mr, PTR_ERR_OR_ZERO(ib_mr_arena_mr(NULL)))				\
+	X(scope_add, ib_mr_scope_add(NULL, IB_MR_SCOPE_LAST, release_nothing, &byte))	\
+	X(scope_add_err, ib_mr_scope_add(ERR_PTR(-ENOMEM), IB_MR_SCOPE_LAST,		\
+					 release_nothing, &byte))			\
+	X(scope_forget, ib_mr_scope_forget(NULL, &byte))				\
+	X(scope_drop, ib_mr_scope_drop(NULL, &byte))					\
 	X(map_mr_sg, ib_map_mr_sg(NULL, g->sgl, 1, NULL, PAGE_SIZE))
 
 struct null_row {
