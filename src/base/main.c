@@ -5,8 +5,8 @@
  * The order of the list is that of teardown. Who looks goes first, so that no reader of a file
  * meets what is half gone. Then what stands on something goes before it: windows and their stocks
  * before regions, which windows are bound to, and all of them before DMA, since memory is unmapped
- * when nothing can reach it any more. FMRs, pools, arenas and scopes are objects of their owners alone:
- * what has to be done for them when a device goes is done by the stocks and regions under them.
+ * when nothing can reach it any more. FMRs, pools, arenas and scopes have no row: what has to be
+ * done for them when a device goes is done by the stocks and regions under them.
  *
  * A room begins in the reverse order. Devices come when all rooms are ready, and go before any room
  * does. What rooms gave to RCU is waited for last of all: callbacks are the module's text.

@@ -7,10 +7,10 @@
  * rights, state, bounds), so that an access that is wrong in two ways is refused for the same one.
  *
  * A key leads to its object through the device's table (base/keys.c), under RCU, in a time that
- * does not depend on how many there are; inside, the run that holds an address is found by bisection. No
- * lock is taken, so all of it works with interrupts off and beside a deregistration, which
- * withdraws the key from the table first. Who touches the memory takes a user of the registration
- * besides, and deregistration waits for users after the device has let go.
+ * does not depend on how many there are; inside, the run that holds an address is found by
+ * bisection. No lock is taken, so all of it works with interrupts off and beside a deregistration,
+ * which withdraws the key from the table first. Who touches the memory takes a user of the
+ * registration besides, and deregistration waits for users after the device has let go.
  *
  * What is stale is still allowed: the device allows it, and the pages are there.
  */

@@ -133,6 +133,7 @@ static void explain_arguments(struct kunit *test)
 }
 
 #define DEVICES	"/sys/kernel/debug/ib_mr/devices/"
+#define ANSWER	"/tmp/ibt-answer"
 #define DIR	DEVICES "rxe0/"
 
 /* What a person does: write a line, read the sentence. */
@@ -188,11 +189,11 @@ static void explain_debugfs(struct kunit *test)
 
 	/* The other two files. */
 	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "regions > /tmp/ibt-answer"), 0);
-	ibt_read_file("/tmp/ibt-answer", text, 4096);
+	ibt_read_file(ANSWER, text, 4096);
 	snprintf(line, sizeof(line), "%#010x %#010x %#018llx", mr->lkey, mr->rkey, IOVA);
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, line), "%s", text);
 	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "stats > /tmp/ibt-answer"), 0);
-	ibt_read_file("/tmp/ibt-answer", text, 4096);
+	ibt_read_file(ANSWER, text, 4096);
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "regions 1\n"), "%s", text);
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "pinned_pages 0\n"), "%s", text);
 	ibt_shell("rm -f /tmp/ibt-answer");
@@ -215,17 +216,17 @@ static void explain_kept(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ibt_shell(line), 0);
 	}
 	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "explain > /tmp/ibt-answer"), 0);
-	ibt_read_file("/tmp/ibt-answer", text, 4096);
+	ibt_read_file(ANSWER, text, 4096);
 	KUNIT_EXPECT_STREQ(test, text, "allowed: 14 bytes, from byte 0 of 16384 on\n");
 	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "explain > /tmp/ibt-answer"), 0);
-	ibt_read_file("/tmp/ibt-answer", text, 4096);
+	ibt_read_file(ANSWER, text, 4096);
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "write: KEY IOVA LENGTH"), "%s", text);
 	/* Who asks and reads in one has his own, and leaves none. */
 	snprintf(line, sizeof(line), "%#x %#llx 3 read", mr->rkey, IOVA);
 	KUNIT_EXPECT_EQ(test, ask_file(line, text, 4096), 0);
 	KUNIT_EXPECT_STREQ(test, text, "allowed: 3 bytes, from byte 0 of 16384 on\n");
 	KUNIT_EXPECT_EQ(test, ibt_shell("cat " DIR "explain > /tmp/ibt-answer"), 0);
-	ibt_read_file("/tmp/ibt-answer", text, 4096);
+	ibt_read_file(ANSWER, text, 4096);
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "write: KEY IOVA LENGTH"), "%s", text);
 	ibt_shell("rm -f /tmp/ibt-answer");
 }
@@ -262,11 +263,11 @@ static void explain_renamed(struct kunit *test)
 		snprintf(line, sizeof(line), "test ! -e " DEVICES "%s", before);
 		KUNIT_EXPECT_EQ(test, ibt_shell(line), 0);
 		snprintf(line, sizeof(line),
-			 "exec 3<> " DEVICES "%s/explain; echo %#x %#llx 8 read >&3 && "
-			 "cat <&3 > /tmp/ibt-answer",
+			 "exec 3<> " DEVICES "%s/explain; echo %#x %#llx 8 read >&3; cat <&3 > "
+			 ANSWER,
 			 names[i], mr->rkey, IOVA);
 		KUNIT_EXPECT_EQ(test, ibt_shell(line), 0);
-		ibt_read_file("/tmp/ibt-answer", text, 4096);
+		ibt_read_file(ANSWER, text, 4096);
 		KUNIT_EXPECT_STREQ(test, text, "allowed: 8 bytes, from byte 0 of 16384 on\n");
 		before = names[i];
 	}
@@ -277,7 +278,7 @@ static void explain_renamed(struct kunit *test)
 		 "exec 3<> " DIR "explain; echo %#x %#llx 8 read >&3 && cat <&3 > /tmp/ibt-answer",
 		 mr->rkey, IOVA);
 	KUNIT_EXPECT_EQ(test, ibt_shell(line), 0);
-	ibt_read_file("/tmp/ibt-answer", text, 4096);
+	ibt_read_file(ANSWER, text, 4096);
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "refused: no region has key"), "%s", text);
 	KUNIT_EXPECT_EQ(test, ibt_shell("rdma dev set rxe0 name rxe_second"), 0);
 	ibt_shell("rm -f /tmp/ibt-answer");
